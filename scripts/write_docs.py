@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from commands_page import cli_page, exit_codes_page, other_names
 from msgspec import inspect as shapes
 
 from ralph.cli.grammar import read_all
-from ralph.cli.reference import cli_page, exit_codes_page
 from ralph.config.display import kind, show
 from ralph.config.keys import ALIASES, BUILD_VARIABLES, RESERVED_VARIABLES, Option, default_of, meaning, options
 from ralph.config.profiles import NAMED_CONFIG, PROFILES
@@ -24,7 +24,9 @@ DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 def main(arguments: list[str]) -> int:
-    pages = {"cli.md": cli_page(read_all()), "exit-codes.md": exit_codes_page(), "config.md": settings_page()}
+    ralph = read_all()
+    commands = cli_page(ralph) + other_names(ralph)
+    pages = {"cli.md": commands, "exit-codes.md": exit_codes_page(), "config.md": settings_page()}
     stale = 0
     for name, text in pages.items():
         path = DOCS / name

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.cli.main import load
-from ralph.cli.table import entries
+from ralph.cli.main import parser_of
+from ralph.cli.table import resolve
 from support.cli import ralph_here
 from support.workspaces import write_first_story
 
@@ -71,7 +71,9 @@ def test_there_is_something_to_look_at() -> None:
 def test_every_command_line_of_a_page_is_understood(page: str) -> None:
     for program, *arguments in command_lines(page):
         if program == "ralph":
-            assert load(arguments[0])[1].parse_args(arguments[1:]), arguments
+            command, rest = resolve(arguments)
+            assert command, arguments
+            assert parser_of(command).parse_args(rest), arguments
         elif program == "python":
             module = arguments[arguments.index("-m") + 1]
             assert find_spec(module), f"there is no module {module}"
@@ -84,11 +86,12 @@ def test_every_command_line_of_a_page_is_understood(page: str) -> None:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_command_that_a_page_mentions_exists(page: str) -> None:
-    for name, *words in mentioned(page):
+    for name, *rest in mentioned(page):
         if name.startswith("-") or name == "COMMAND":
             continue
-        assert name in entries(), f"{page} mentions `ralph {name}`"
-        parser = load(name)[1]
+        command, words = resolve([name, *rest])
+        assert command, f"{page} mentions `ralph {name}`"
+        parser = parser_of(command)
         known = set(parser.flags())
         assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in known] == []
         if (actions := set(subcommands(parser))) and words and words[0].islower():

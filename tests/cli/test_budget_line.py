@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.cli.budget_line import budget_line, is_short
+from ralph.cli.words import budget_line, is_short
 from ralph.core.events import Foreseen
 from ralph.core.limits import Limits
 from support.cli import ralph

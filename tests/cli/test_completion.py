@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph.cli.completion import SHELLS
 from ralph.cli.grammar import Argument, Command, Kind, Option, Value, read_all
-from ralph.cli.table import entries
+from ralph.cli.shells import bash, fish, zsh
+from ralph.cli.table import shown
 from support.cli import ralph
 
 SAMPLE = Command(
@@ -91,7 +91,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def ask_bash(typed: str, place: Path, grammar: Command = SAMPLE) -> set[str]:
     before, _, current = typed.partition("|")
     words = [*before.replace("=", " = ").split(), current]
-    (place.parent / "script").write_text(SHELLS.get("bash").script(grammar))
+    (place.parent / "script").write_text(bash.script(grammar))
     quoted = " ".join(f"'{word}'" for word in words)
     code = (
         f"source '{place.parent}/script'; COMP_WORDS=({quoted}); COMP_CWORD={len(words) - 1}; "
@@ -105,7 +105,7 @@ def ask_bash(typed: str, place: Path, grammar: Command = SAMPLE) -> set[str]:
 
 
 def ask_fish(typed: str, place: Path) -> set[str]:
-    (place.parent / "script").write_text(SHELLS.get("fish").script(SAMPLE))
+    (place.parent / "script").write_text(fish.script(SAMPLE))
     code = f"source '{place.parent}/script'; complete -C '{typed.replace('|', '')}'"
     done = subprocess.run(["fish", "--no-config", "-c", code], cwd=place, capture_output=True, text=True, check=True)
     assert done.stderr == ""
@@ -148,7 +148,7 @@ def test_ids_that_a_shell_would_run_are_not_offered(place: Path) -> None:
 def test_zsh_takes_the_script_for_a_completion_function(place: Path) -> None:
     script = place.parent / "_ralph"
     for grammar in (SAMPLE, read_all()):
-        script.write_text(SHELLS.get("zsh").script(grammar))
+        script.write_text(zsh.script(grammar))
         subprocess.run(["zsh", "-n", str(script)], check=True)
         code = f"autoload -U compinit && compinit -u -D && source '{script}' && echo $_comps[ralph]"
         done = subprocess.run(["zsh", "-f", "-c", code], cwd=place, capture_output=True, text=True, check=True)
@@ -157,13 +157,16 @@ def test_zsh_takes_the_script_for_a_completion_function(place: Path) -> None:
 
 def test_bash_completes_the_real_commands(place: Path) -> None:
     real = read_all()
-    assert ask_bash("ralph |", place, real) == set(entries())
+    assert ask_bash("ralph |", place, real) == set(shown())
     assert ask_bash("ralph completion |", place, real) == {"bash", "zsh", "fish"}
+    assert ask_bash("ralph config completion |", place, real) == {"bash", "zsh", "fish"}
+    assert ask_bash("ralph proof |", place, real) == {"audit", "exam", "US-001", "US-002"}
+    assert "--search" in ask_bash("ralph learnings |--", place, real)
     assert {"list", "show", "done"} <= ask_bash("ralph task |", place, real)
     assert "--json" in ask_bash("ralph status |--", place, real)
 
 
-@pytest.mark.parametrize("shell", SHELLS.names())
+@pytest.mark.parametrize("shell", ["bash", "fish", "zsh"])
 def test_the_command_prints_a_script_the_shell_accepts(shell: str, tmp_path: Path) -> None:
     done = ralph("completion", shell, cwd=tmp_path)
     assert done.code == 0, done.err

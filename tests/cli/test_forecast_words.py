@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.live_view import LiveView
 from ralph.cli.plain_view import describe
 from ralph.cli.summary import summary
+from ralph.cli.words import foreseen, ground_for
 from ralph.core.events import Charged, Foreseen
 from ralph.core.limits import Limits
 from ralph.core.money import Basis, Budget

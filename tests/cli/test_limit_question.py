@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from ralph.cli import limit_question
-from ralph.cli.limit_question import LimitQuestion
+from ralph.cli import run
+from ralph.cli.run import LimitQuestion
 from ralph.host.process.signals import StopSignal
 
 
@@ -21,7 +21,7 @@ def keyboard(monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
     reader, writer = os.pipe()
     with os.fdopen(reader) as stdin:
         monkeypatch.setattr("sys.stdin", stdin)
-        monkeypatch.setattr(limit_question, "SECONDS", 0.3)
+        monkeypatch.setattr(run, "SECONDS", 0.3)
         yield writer
     os.close(writer)
 
@@ -58,7 +58,7 @@ def test_it_says_until_when_and_what_happens_without_an_answer(
 
 
 def test_a_request_to_stop_ends_the_question(keyboard: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limit_question, "SECONDS", 30.0)
+    monkeypatch.setattr(run, "SECONDS", 30.0)
     stop = StopSignal()
     stop.request()
     begun = time.monotonic()
@@ -69,7 +69,7 @@ def test_a_request_to_stop_ends_the_question(keyboard: int, monkeypatch: pytest.
 def test_the_question_is_given_up_when_somebody_pauses_or_stops_the_run(
     keyboard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limit_question, "SECONDS", 30.0)
+    monkeypatch.setattr(run, "SECONDS", 30.0)
     begun = time.monotonic()
     assert asked(is_enough=True) == ""
     assert time.monotonic() - begun < 5

@@ -16,8 +16,8 @@ import pytest
 import yaml
 
 from ralph import __version__
-from ralph.cli.main import load
-from ralph.cli.table import entries
+from ralph.cli.main import parser_of
+from ralph.cli.table import resolve
 from ralph.core.errors import UsageError
 from ralph.session.hook_policy import EVENTS, client_settings
 from ralph.session.plugin import COMMANDS, SKILLS, plugin_files
@@ -61,14 +61,14 @@ def test_every_page_says_what_it_is_for_and_names_only_commands_that_exist(page:
         assert values["name"] == page.split("/")[1]
         assert f"/{values['name']}" in values["description"], "by what a person says"
     for command in re.findall(r"ralph ([a-z][a-z-]+)", re.sub(r"```.*?```", "", head + text, flags=re.DOTALL)):
-        assert command in entries() or command in ("loop", "here", "prd"), command
+        assert resolve([command])[0] or command in ("loop", "here", "prd"), command
 
 
 def why_not(line: str) -> str:
     """What its parser says against a command line, unless only a word is missing that the sentence leaves out."""
-    name, *rest = shlex.split(line)
+    name, rest = resolve(shlex.split(line))
     try:
-        load(name)[1].parse_args(rest)
+        parser_of(name).parse_args(rest)
     except (UsageError, KeyError) as error:
         return "" if "arguments are required" in str(error) else f"ralph {line}: {error}"
     return ""

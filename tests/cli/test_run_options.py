@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from ralph.cli.main import load
+from ralph.cli.main import parser_of
 from ralph.config.flags import flags_of
 from ralph.doctor import sandbox
 from support.cli import Completed, ralph_here
@@ -32,7 +32,7 @@ GOOD = "stories:\n  '*':\n    - implement: [{append: {path: src/x.txt, text: x}}
     ],
 )
 def test_the_options_of_the_seeds_are_settings(line: str, settings: dict[str, Any]) -> None:
-    given = flags_of(load("run")[1].parse_args(line.split()))
+    given = flags_of(parser_of("run").parse_args(line.split()))
     assert {key: given.get(key) for key in settings} == settings
 
 

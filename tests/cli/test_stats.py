@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.cli.figures import lines, review_lines
+from ralph.cli.runs import lines, review_lines
 from ralph.journal.statistics import Effort, Figures, Found, Reviews
 from support.cli import ralph
 from support.workspaces import workspace

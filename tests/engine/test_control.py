@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.cli import orders
+from ralph.cli import control
 from ralph.core.control import Order, Verb
 from ralph.core.events import Asked, Guided, IterationEnded, IterationStarted, Paused, Resumed, RunEnded, WaitStarted
 from ralph.core.moves import Reason
@@ -264,7 +264,7 @@ def test_a_run_in_a_worktree_is_found_from_the_workspace(project: LoopProject) -
 
 
 def test_a_run_that_cannot_hear_is_told_of_as_such(project: LoopProject, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(orders, "_PATIENCE", 0.3)
+    monkeypatch.setattr(control, "_PATIENCE", 0.3)
     with running(project) as process:
         wait_for(lambda: is_at_work(project))
         process.send_signal(signal.SIGSTOP)

@@ -1,54 +1,19 @@
-"""Archive a plan, list archives, or restore one.
-
-Moves the plan, its requirements, progress log and specs to a dated folder,
-writes summary.md, and commits. The folder of a feature or PRD is removed unless
---keep is given; ralph/, prd.json and spec.md are replaced by fresh files. Nothing
-is ever overwritten."""
+"""`ralph archive`: archive a plan, list archives, restore one."""
 
 from __future__ import annotations
 
 import os
 import time
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
-from typing import Any
 
 from ralph.archive import commit as archive_commit
 from ralph.archive.archive import Archived, Dates, archive, owns_its_folder
 from ralph.archive.restore import restore
-from ralph.cli.arguments import Parser, add_json, add_project, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.core.text import one_line, plural
 from ralph.workspace.archives import archives, find_archive
 from ralph.workspace.find import Choice, OpenPlan, find_plans, open_plan, root_of
-
-EXAMPLES = """
-ralph archive                          the plan of this workspace
-ralph archive --label first-try        under this name
-ralph archive list
-ralph archive restore 2026-01-31-153000-user-login
-"""
-
-
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("--label", default="", metavar="NAME", help="the name of the archive (default: the feature)")
-    parser.add_argument("--keep", action="store_true", help="replace the folder of the feature with a fresh one")
-    parser.add_argument("--no-commit", action="store_true", help="do not commit")
-    add_json(parser)
-    add_workspace(parser)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=Parser)
-    _action(actions, "list", "list the archives, oldest first", "ralph archive list --json")
-    one = _action(actions, "restore", "restore an archived plan", "ralph archive restore user-login")
-    one.add_argument("name", metavar="NAME", help="the name of the archive, or its end if that is unique")
-
-
-def _action(actions: Any, name: str, summary: str, example: str) -> ArgumentParser:
-    one: ArgumentParser = actions.add_parser(name, help=summary, description=summary, examples=example)
-    add_json(one)
-    add_project(one)
-    for option in one._actions:  # an option before ACTION must survive: argparse would reset it to the default
-        option.default = SUPPRESS
-    return one
 
 
 def run(args: Namespace) -> int:

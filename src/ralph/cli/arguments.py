@@ -7,8 +7,8 @@ import os
 import re
 import sys
 from argparse import ArgumentParser
-from collections.abc import Iterator
-from typing import Any, NoReturn
+from collections.abc import Iterator, Mapping
+from typing import Any, NoReturn, cast
 
 from ralph.core.errors import UsageError
 
@@ -44,13 +44,29 @@ def _columns() -> int:
 class Parser(ArgumentParser):
     """argparse with Ralph's exit code for usage errors, and suggestions for misspelled options and choices."""
 
-    def __init__(self, *args: object, examples: str = "", **kwargs: object) -> None:
+    def __init__(
+        self,
+        *args: object,
+        examples: str = "",
+        text: str = "",
+        actions: Mapping[str, str] | None = None,
+        **kwargs: object,
+    ) -> None:
+        """`text`: the docstring of a function in `cli.syntax`. `actions`: those of a family, with their summaries."""
         kwargs.setdefault("formatter_class", _Formatter)
         kwargs.setdefault("allow_abbrev", False)
-        if (text := str(kwargs.get("description") or "")) and text[0].islower():  # the summary of a subcommand
-            kwargs["description"] = f"{text[0].upper()}{text[1:]}."
-        if examples:
-            kwargs["epilog"] = "examples:\n" + "\n".join(f"  {line}" for line in examples.strip().splitlines())
+        if text:
+            lines = (line.removeprefix("    ") for line in text.rstrip().splitlines())
+            kwargs["description"], _, examples = "\n".join(lines).partition("\n\nexamples:\n")
+        elif (summary := str(kwargs.get("description") or "")) and summary[0].islower():
+            kwargs["description"] = f"{summary[0].upper()}{summary[1:]}."
+        self.family = dict(actions or {})
+        listed = "".join(f"  {name:<12} {summary}\n" for name, summary in self.family.items())
+        parts = [f"actions, each with a `--help` of its own:\n{listed}"] if listed else []
+        self.examples = [line.strip() for line in examples.strip().splitlines()]
+        if self.examples:
+            parts.append("\n  ".join(("examples:", *self.examples)))
+        kwargs["epilog"] = "\n".join(parts)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
     def error(self, message: str) -> NoReturn:
@@ -66,10 +82,18 @@ class Parser(ArgumentParser):
             if near := closest(match[1], known):
                 return f"did you mean {near}?"
         elif (match := re.search(r"unrecognized arguments: (\S+)", message)) and (
-            hint := option_hint(match[1].partition("=")[0], self.flags())
+            hint := option_hint(match[1].partition("=")[0], [*self.flags(), *self._actions_by_name()])
         ):
             return hint
         return f"see `{self.prog} --help`"
+
+    def _actions_by_name(self) -> Iterator[str]:
+        """The actions of a family, also by their older names."""
+        from ralph.cli.table import older_names
+
+        yield from self.family
+        words = (name.split() for name in older_names())
+        yield from (word[1] for word in words if word[:-1] == self.prog.split()[1:])
 
     def flags(self) -> Iterator[str]:
         """The options of this parser and its subcommands: argparse reports unknown ones from the outermost parser."""
@@ -122,6 +146,18 @@ def _add_plan(group: argparse._ArgumentGroup) -> None:
 
 def add_json(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
+
+
+def add_output(shown: argparse._ArgumentGroup) -> None:
+    shown.add_argument("-v", "--verbose", action="store_true", help="also show what the agent does")
+    shown.add_argument("-q", "--quiet", action="store_true", help="print only the summary")
+    shown.add_argument("--plain", action="store_true", help="print lines instead of the live view, and ask nothing")
+    shown.add_argument("--json", action="store_true", help="print events, one JSON object per line")
+
+
+def add_action(actions: Any, name: str, summary: str, examples: str) -> ArgumentParser:
+    """An action of a command, added to what `add_subparsers` returned."""
+    return cast(ArgumentParser, actions.add_parser(name, help=summary, description=summary, examples=examples))
 
 
 def width() -> int:

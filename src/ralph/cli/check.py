@@ -1,38 +1,17 @@
-"""Check that the plan is ready to run.
-
-Errors stop a run: an invalid file, duplicate IDs, unknown dependencies, wrong
-review fields or settings. Warnings waste iterations: vague criteria, stories
-that are too large, nothing that could prove a story. Without PATH, every plan of
-the workspace is checked."""
+"""`ralph check`: check that the plan is ready to run."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
 
-from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw
-from ralph.cli.words import plural
 from ralph.core.exit_codes import ExitCode
 from ralph.core.problems import Problem, Severity
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.workspace.lint import Report, check
-
-EXAMPLES = """
-ralph check                                   every plan of this workspace
-ralph check path/to/project                   the plans of another project
-ralph check .ralph/user-login/tasks.json      one plan
-ralph check --strict                          treat warnings as errors
-"""
-
-
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("path", nargs="?", metavar="PATH", help="a workspace, the folder of a plan, or a plan")
-    parser.add_argument("--strict", action="store_true", help="treat warnings as errors (exit code 65)")
-    add_json(parser)
-    add_workspace(parser)
 
 
 def run(args: Namespace) -> int:

@@ -1,97 +1,35 @@
-"""Show and change settings.
-
-Sources, later ones win: built-in defaults, the profile of the layout,
-~/.ralph/config.yaml, .ralph/config.yaml, .ralph/configs/NAME (--config NAME),
-RALPH_* variables, flags."""
+"""`ralph config`: show and change settings, print the paths Ralph uses."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 
-from ralph.cli.arguments import add_json, add_project, add_workspace
+import msgspec
+
+from ralph.budget.settings import ledger_of, repo_of
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.config.layers import Origin, Settings
+from ralph.config.sources import project_config
+from ralph.core.errors import RalphError
 from ralph.core.text import one_line
-from ralph.workspace.find import open_settings, root_of
+from ralph.plans.registry import layout
+from ralph.state.places import (
+    checkout_folder,
+    plan_state,
+    planning_folder,
+    state_home,
+    trust_file,
+    user_config,
+    workspace_state,
+)
+from ralph.state.runs import RAW, list_runs, runs_folder
+from ralph.workspace.find import find_root, open_ref, open_settings, root_of
 from ralph.workspace.trust import refuse_inside_loop
 
-EXAMPLES = """
-ralph config show --origin            every setting and where it was set
-ralph config get max_iterations
-ralph config set timeout 20m          in .ralph/config.yaml; keeps comments
-ralph config set --user agent.model sonnet
-ralph config unset timeout
-ralph config schema > ralph.schema.json
-"""
 
-
-def configure(parser: ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-
-    show = actions.add_parser("show", help="print every setting", examples=_SHOW)
-    show.add_argument("--origin", action="store_true", help="show where each value was set")
-    show.set_defaults(act=_show)
-
-    get = actions.add_parser("get", help="print one setting", examples=_GET)
-    get.add_argument("key", metavar="KEY")
-    get.add_argument("--origin", action="store_true", help="also print every source that sets it, the winner first")
-    get.set_defaults(act=_get)
-
-    set_ = actions.add_parser("set", help="set a key in a config file", examples=_SET)
-    set_.add_argument("key", metavar="KEY")
-    set_.add_argument("value", metavar="VALUE", help="as in YAML; text needs no quotes")
-    set_.set_defaults(act=_change)
-
-    unset = actions.add_parser("unset", help="remove a key from a config file", examples=_UNSET)
-    unset.add_argument("key", metavar="KEY")
-    unset.set_defaults(act=_change, value=None)
-
-    schema = actions.add_parser("schema", help="print a JSON Schema of the config files", examples=_SCHEMA)
-    schema.set_defaults(act=_schema)
-
-    for reads in (show, get):
-        reads.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
-        add_json(reads)
-        add_workspace(reads)
-    for writes in (set_, unset):
-        where = writes.add_mutually_exclusive_group()
-        where.add_argument("--user", action="store_true", help="in ~/.ralph/config.yaml")
-        where.add_argument("--config", metavar="NAME", help="in .ralph/configs/NAME")
-        add_project(writes)
-
-
-_SHOW = """
-ralph config show
-ralph config show --origin --json
-"""
-_GET = """
-ralph config get timeout
-ralph config get timeout --origin
-ralph config get quality_checks --json
-"""
-_SET = """
-ralph config set max_iterations 30
-ralph config set quality_checks.unit "pytest -q"
-ralph config set --config default max_loops_per_task 10
-ralph config set checks '["pytest -q", "ruff check ."]'
-ralph config set checks '[{name: unit, command: pytest -q, timeout: 5m}]'
-"""
-_UNSET = """
-ralph config unset max_iterations
-ralph config unset --user agent.model
-"""
-_SCHEMA = """
-ralph config schema > .ralph/schema.json
-"""
-
-
-def run(args: Namespace) -> int:
-    return int(args.act(args))
-
-
-def _show(args: Namespace) -> int:
+def show_settings(args: Namespace) -> int:
     from ralph.config.display import safe, show
     from ralph.config.keys import option
 
@@ -113,7 +51,7 @@ _WIDEST = 40
 """Values up to this length share a column; longer ones push their origin to the right."""
 
 
-def _get(args: Namespace) -> int:
+def get(args: Namespace) -> int:
     from ralph.config.display import safe, show
     from ralph.config.editing import target
     from ralph.config.keys import option
@@ -140,7 +78,7 @@ def _get(args: Namespace) -> int:
     return 0
 
 
-def _change(args: Namespace) -> int:
+def change(args: Namespace) -> int:
     """`set` and `unset`."""
     from ralph.workspace.config_edit import change_file
 
@@ -157,7 +95,7 @@ def _change(args: Namespace) -> int:
     return 0
 
 
-def _schema(_: Namespace) -> int:
+def schema(_: Namespace) -> int:
     from ralph.config.json_schema import json_schema
 
     emit_json(json_schema())
@@ -173,3 +111,50 @@ def _open(args: Namespace) -> tuple[Path | None, str, Settings]:
 
 def _short(origin: Origin, root: Path | None) -> str:
     return str(origin).removeprefix(f"{root}/") if root else str(origin)
+
+
+def paths(args: Namespace) -> int:
+    env = os.environ
+    places = {"user_config": user_config(env), "state_home": state_home(env), "error_logs": state_home(env) / "logs"}
+    root = root_of(args, env) if args.project_dir is not None else find_root(Path.cwd(), env)
+    if root is not None:
+        places |= {
+            "workspace": root,
+            "project_config": project_config(root),
+            "named_configs": root / ".ralph" / "configs",
+            "state": workspace_state(root, env),
+            "checkout": checkout_folder(workspace_state(root, env), env),
+            "trust": trust_file(root, env),
+            "runs": runs_folder(workspace_state(root, env)),
+            **_of_last_run(runs_folder(workspace_state(root, env)), list_runs(workspace_state(root, env))),
+            "planning": planning_folder(root, env),
+            "spending": ledger_of(root, repo_of(root, env), env).path,
+        }
+        places |= _of_plan(args)
+    if args.json:
+        emit_json(places)
+        return 0
+    for name, path in places.items():
+        missing = "" if os.path.lexists(path) else paint("  (does not exist yet)", "dim")
+        say_raw(f"{name.replace('_', ' '):<16} {one_line(str(path))}{missing}")
+    return 0
+
+
+def _of_last_run(folder: Path, runs: list[str]) -> dict[str, Path]:
+    """The journal of the last run, and the raw output of its agents (`ralph log --agent` formats it)."""
+    return {"last_journal": folder / runs[-1] / "events.jsonl", "raw_output": folder / runs[-1] / RAW} if runs else {}
+
+
+def _of_plan(args: Namespace) -> dict[str, Path]:
+    """The files of the plan. None, with a message, if the plan is ambiguous: the other paths are still printed."""
+    try:
+        ref, _ = open_ref(args)
+    except RalphError as error:
+        note(f"no plan: {error}")
+        if error.hint:
+            note(f"  hint: {error.hint}")
+        return {}
+    locations = msgspec.structs.asdict(layout(ref.layout).locations(ref))
+    return {name: path for name, path in locations.items() if isinstance(path, Path)} | {
+        "plan_state": plan_state(ref, os.environ)
+    }

@@ -1,42 +1,27 @@
-"""Show what the runs of this workspace cost in money and tokens, and what the rest
-of the plan may take.
-
-`~` marks a cost that was estimated from list prices, `≤` an upper limit reserved
-for a session that never reported its cost. An unknown cost is shown as unknown,
-not as zero."""
+"""`ralph cost`: show what runs cost, and a forecast for the rest."""
 
 from __future__ import annotations
 
 import os
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from ralph.budget.costs import Gathered, Receipt, Sums, add_up, by_model, gather, group, journals
 from ralph.budget.forecast import Prospect, prospect, settings_of, shared_rooms
 from ralph.budget.settings import ledger_of, prices_of, repo_of
-from ralph.cli.arguments import add_json, add_workspace
-from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.output import emit_json, note, say, warn
-from ralph.cli.words import duration, moment, plural
+from ralph.cli.words import duration, foreseen, ground_for, moment
 from ralph.config.prices import PriceTable
 from ralph.core.agent import Tokens
 from ralph.core.errors import UsageError
 from ralph.core.money import MICROS, Basis, Room, dollars, figure
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.host.git.repo import Repo
 from ralph.journal.ledger import Reset, local_day
 from ralph.workspace.find import open_plan, root_of
 from ralph.workspace.runs import chosen_plans
-
-EXAMPLES = """
-ralph cost                       totals, today, and what is left of the budgets
-ralph cost --by story            per story
-ralph cost --receipts            per iteration: tokens, cost, outcome
-ralph cost --run 20260115-0930   the iterations of one run
-ralph cost --forecast            what the rest of the plan may take
-"""
 
 _BY: dict[str, Callable[[Receipt], str]] = {
     "story": lambda receipt: receipt.story or f"({receipt.mode})",
@@ -45,19 +30,6 @@ _BY: dict[str, Callable[[Receipt], str]] = {
     "run": lambda receipt: receipt.run,
 }
 _MARKS = {Basis.REPORTED: "", Basis.ESTIMATED: "~", Basis.RESERVED: "≤", Basis.UNKNOWN: ""}
-
-
-def configure(parser: ArgumentParser) -> None:
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--by", choices=tuple(_BY), help="group by")
-    shown.add_argument("--receipts", action="store_true", help="one line per iteration")
-    shown.add_argument("--forecast", action="store_true", help="forecast the rest of the plan")
-    shown.add_argument("--reset", action="store_true", help="reset the budgets of the workspace and its stories")
-    parser.add_argument(
-        "--run", metavar="RUN", default="", help="only this run (shows its receipts unless --by is given)"
-    )
-    add_json(parser)
-    add_workspace(parser)
 
 
 def run(args: Namespace) -> int:

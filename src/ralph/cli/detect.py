@@ -1,62 +1,17 @@
-"""Detect test results and usage limits in text, as the hooks and the loop do.
-
-Shows why a session was told that its tests failed, or why a run waits. With
---jsonl, reads one JSON object per line from stdin and prints one for each."""
+"""`ralph detect`: detect test results and usage limits in text."""
 
 from __future__ import annotations
 
 import sys
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ralph.cli.arguments import add_json
 from ralph.cli.output import emit_json, emit_line, say
 from ralph.core.errors import SetupError, UsageError
-
-EXAMPLES = """
-npm test 2>&1 | ralph detect tests --command 'npm test' -
-ralph detect limit --tz Europe/Rome error.txt
-ralph detect tests --jsonl <runs.jsonl
-"""
-_TESTS = """
-ralph detect tests --command 'pytest | tail -5' output.txt
-ralph detect tests --command 'npm test' --exit-code 1 -
-ralph detect tests --jsonl <runs.jsonl        # {"command": …, "output": …, "exit_code": …}
-"""
-_LIMIT = """
-ralph detect limit error.txt
-ralph detect limit --now 2026-11-15T09:49:00Z --tz Europe/Rome -
-ralph detect limit --jsonl <errors.jsonl      # {"text": …, "agent": …, "now": …, "tz": …}
-"""
-
-
-def configure(parser: ArgumentParser) -> None:
-    what = parser.add_subparsers(dest="what", metavar="WHAT", required=True)
-    tests = what.add_parser(
-        "tests",
-        help="detect whether tests ran and failed",
-        description="Detect whether tests ran and failed.",
-        examples=_TESTS,
-    )
-    tests.add_argument("--command", metavar="TEXT", default="", help="the command that printed it")
-    tests.add_argument("--exit-code", metavar="N", type=int, help="its exit code, if known")
-    limit = what.add_parser(
-        "limit",
-        help="detect a usage limit and when it ends",
-        description="Detect whether the final error of a client is a usage limit, and when it ends.",
-        examples=_LIMIT,
-    )
-    limit.add_argument("--agent", metavar="NAME", default="", help="the client that printed it")
-    limit.add_argument("--now", metavar="TIME", help="epoch or ISO 8601 (default: the clock)")
-    limit.add_argument("--tz", metavar="ZONE", default="", help="the time zone, if the text has none (default: UTC)")
-    for one in (tests, limit):
-        one.add_argument("file", metavar="FILE", nargs="?", help="the text; - for stdin")
-        one.add_argument("--jsonl", action="store_true", help="read and write one JSON object per line")
-        add_json(one)
 
 
 def run(args: Namespace) -> int:

@@ -1,36 +1,34 @@
-"""Check this machine and this workspace, and show how to fix what is wrong.
-
-Agent clients are only asked for their version, in an empty home and without
-network access. Exit code 78 if something would stop a run."""
+"""`ralph doctor`: check the machine, the next run and the notifications."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+import time
+from argparse import Namespace
 from pathlib import Path
 
-from ralph.cli.arguments import add_json, add_project
-from ralph.cli.output import emit_json, note, paint, say_raw
+from ralph.cli.output import ask, emit_json, is_interactive, note, paint, say, say_raw
+from ralph.config.trust import Verdict
+from ralph.core.errors import PlanError, SetupError
 from ralph.core.exit_codes import ExitCode
+from ralph.core.plan import Plan
+from ralph.core.ports import PlanRef
 from ralph.core.text import plural
 from ralph.doctor.doctor import Level, Line, Patient, examine, is_well
 from ralph.doctor.workspace_probes import PROBES
-from ralph.workspace.find import find_root, root_of
+from ralph.host.process.signals import StopSignal
+from ralph.notify.message import Message, Moment, NotSent
+from ralph.workspace.find import find_root, open_ref, open_settings, root_of, store_for
+from ralph.workspace.trust import ensure_trusted, gather
 
-EXAMPLES = """
-ralph doctor             every problem, with its fix
-ralph doctor --json      for scripts
-"""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ralph.run.notifications import Channel
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
 
-def configure(parser: ArgumentParser) -> None:
-    add_project(parser)
-    add_json(parser)
-
-
-def run(args: Namespace) -> int:
+def check_machine(args: Namespace) -> int:
     here = Path.cwd()
     root = root_of(args, os.environ) if args.project_dir else find_root(here, os.environ)
     lines = examine(Patient(here, root, os.environ), PROBES)
@@ -48,3 +46,70 @@ def print_findings(lines: list[Line]) -> None:
             say_raw(f"{'':<18}{paint(f'fix: {line.fix}', 'dim')}")
     counts = {level: sum(line.level is level for line in lines) for level in Level}
     note(f"{counts[Level.FAIL]} to fix, {plural(counts[Level.WARN], 'warning')}, {counts[Level.OK]} ok")
+
+
+def check_run(args: Namespace) -> int:
+    from ralph.doctor.preflight import preflight
+    from ralph.run.launch import Launched
+
+    ref, settings = open_ref(args)
+    prepared = Launched(ref=ref, settings=settings, plan=_plan(ref))
+    lines = preflight(prepared, os.environ, checks=args.checks)
+    if args.json:
+        emit_json({"ok": is_well(lines), "findings": lines})
+    else:
+        print_findings(lines)
+    return ExitCode.COMPLETE if is_well(lines) else ExitCode.ENVIRONMENT
+
+
+def _plan(ref: PlanRef) -> Plan:
+    """The plan. If it cannot be read, that is a finding, and the other checks still run."""
+    try:
+        return store_for(ref, os.environ).load().plan
+    except PlanError:
+        return Plan(name=ref.name, stories=())
+
+
+def test_notifications(args: Namespace) -> int:
+    from ralph.run.notifications import SHORTEST, channels
+
+    root, _, settings = open_settings(args)
+    config = settings.config.notify
+    ways = channels(config, root or Path.cwd(), os.environ)
+    if not ways:
+        raise SetupError(
+            "no notification is configured",
+            hint="`ralph config set --user notify.desktop true`; docs/notifications.md describes the other channels",
+        )
+    if root is not None:
+        asks = _ask if is_interactive() and not args.json else None
+        ensure_trusted(root, gather(root, settings, []), os.environ, flag=args.trust, ask=asks, report=note)
+    message = Message(
+        event=Moment.DONE,
+        title="Ralph: a test",
+        text="This is what a notification looks like.",
+        workspace=str(root or ""),
+        at=time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+    )
+    results = {way.name: _problem(way, message, max(config.timeout, SHORTEST)) for way in ways}
+    if args.json:
+        emit_json([{"way": name, "sent": not problem, "problem": problem} for name, problem in results.items()])
+    else:
+        for name, problem in results.items():
+            say(f"{name}: {f'not sent: {problem}' if problem else 'sent'}", "red" if problem else "green")
+    return ExitCode.UNFINISHED if any(results.values()) else ExitCode.COMPLETE
+
+
+def _problem(way: Channel, message: Message, timeout: float) -> str:
+    with StopSignal() as stop:
+        try:
+            way.send(message, timeout, stop)
+        except NotSent as error:
+            return str(error)
+    return ""
+
+
+def _ask(verdict: Verdict) -> bool:
+    for line in verdict.difference:
+        note(line)
+    return ask("Run these commands?")

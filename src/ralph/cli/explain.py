@@ -1,37 +1,38 @@
-"""Explain why a run ended and what to do next. Without RUN: the last run.
-
-`ralph explain grades` prints what the grades of proof mean, and
-`ralph explain transitions` which state changes of a story are allowed, for
-people and for each kind of session."""
+"""`ralph explain`: why a run ended, its circuit breakers, the route and the prompt of the next session."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 from itertools import groupby
 
-from ralph.cli.arguments import add_json, add_workspace
-from ralph.cli.output import emit_json, paint, say, say_raw
+from ralph.cli.output import emit_json, note, paint, say, say_raw
 from ralph.cli.plain_view import more_reasons
 from ralph.cli.words import STYLES, duration
 from ralph.core.errors import UsageError
 from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
+from ralph.core.limits import OnStuck
+from ralph.core.moves import Work
+from ralph.core.plan import Mode
 from ralph.core.proof import MEANING, Grade
-from ralph.core.text import clean, one_line, plural
+from ralph.core.select import mode_of, next_story
+from ralph.core.text import clean, estimate_tokens, one_line, plural
+from ralph.engine.circuit import Position
 from ralph.journal.records import read
-from ralph.report.explain import Explanation, explain, tail
+from ralph.report.explain import Circuits, Counters, Explanation, circuits, explain, tail
 from ralph.report.transition_table import PEOPLE, table
 from ralph.state.locks import is_alive
+from ralph.workspace.find import open_ref, store_for
+from ralph.workspace.plan_edit import find_story
 from ralph.workspace.runs import chosen_run
 
-EXAMPLES = """
-ralph explain                  the last run
-ralph explain 20260115-0930    a run by a unique prefix of its ID
-ralph explain grades           what proven, witnessed, reviewed and unproven mean
-ralph explain transitions      the allowed state changes
-"""
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ralph.run.launch import Launched
+    from ralph.run.route import Route
+
 _BELOW = {
     Grade.PROVEN: "a story with a lower grade is rejected",
     Grade.WITNESSED: "a story with a lower grade is rejected",
@@ -41,19 +42,7 @@ _BELOW = {
 """`proof.minimum` → what it does."""
 
 
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "what",
-        nargs="?",
-        default="",
-        metavar="RUN",
-        help="a run's ID or a unique prefix of it, or a topic: `grades`, `transitions`",
-    )
-    add_workspace(parser)
-    add_json(parser)
-
-
-def run(args: Namespace) -> int:
+def explain_run(args: Namespace) -> int:
     if topic := _TOPICS.get(args.what):
         topic(args.json)
         return ExitCode.COMPLETE
@@ -149,3 +138,138 @@ def _transitions(as_json: bool) -> None:
 
 
 _TOPICS: dict[str, Callable[[bool], None]] = {"grades": _grades, "transitions": _transitions}
+
+
+def show_circuit(args: Namespace) -> int:
+    found = circuits(read(chosen_run(args, os.environ, args.run)))
+    if args.json:
+        emit_json(found)
+        return ExitCode.COMPLETE
+    say(f"run {found.run}, {f'ended: {found.ended}' if found.ended else 'not ended'}", "bold")
+    _show("the run", found.whole, _of_the_run(found))
+    for name, counters in found.stories.items():
+        _show(one_line(name, 40), counters, _of_a_story(counters, found))
+    for name, counters in found.steps.items():
+        _show(f"step {one_line(name, 40)}", counters, [])
+    _tell_rules(found)
+    return ExitCode.COMPLETE
+
+
+def _of_the_run(found: Circuits) -> list[str]:
+    """When stuck stories are set aside, the run counts those stories instead of attempts."""
+    same = _count("same error", found.whole.same_error, found.same_error_threshold)
+    if found.on_stuck is OnStuck.NEXT:
+        return [_count("stories set aside in a row", found.set_aside_in_a_row, found.no_progress_threshold), same]
+    return [_count("no progress", found.whole.no_progress, found.no_progress_threshold), same]
+
+
+def _of_a_story(counters: Counters, found: Circuits) -> list[str]:
+    if not counters.same_error:  # it was set aside, and its counts went with it
+        return []
+    return [
+        _count("no progress", counters.no_progress, found.no_progress_threshold),
+        _count("same error", counters.same_error, found.same_error_threshold),
+    ]
+
+
+def _show(name: str, counters: Counters, facts: list[str]) -> None:
+    told = counters.why or (f"last: {counters.error}" if counters.error else "")
+    line = ", ".join([counters.position.value, *facts])
+    style = "red" if counters.position is Position.OPEN else ""
+    say(f"  {name:<12} {line}{f' — {one_line(told, 200)}' if told else ''}", style)
+
+
+def _count(what: str, count: int, most: int) -> str:
+    return f"{what} {count}/{most}" if most else f"{what} {count} (no limit)"
+
+
+def _tell_rules(found: Circuits) -> None:
+    if found.died_at_once:
+        say(f"  agents that exited at once, in a row: {found.died_at_once}/{found.crash_loop_threshold}")
+    then = "is set aside and the run continues" if found.on_stuck is OnStuck.NEXT else "stops the run"
+    say(f"  a story that trips {then} (circuit_breaker.on_stuck)", "dim")
+
+
+def show_route(args: Namespace) -> int:
+    from ralph.run.launch import Launched
+    from ralph.run.route import route
+
+    ref, settings = open_ref(args)
+    prepared = Launched(ref=ref, settings=settings, plan=store_for(ref, os.environ).load().plan)
+    story = find_story(prepared.plan, args.story) if args.story else next_story(prepared.plan)
+    if story is None:
+        raise UsageError("no story is ready", hint="`ralph status` shows what each story waits for; or name a story")
+    found = route(prepared, story, os.environ)
+    if args.json:
+        emit_json(found)
+        return 0
+    _show_route(found)
+    return 0
+
+
+def _show_route(found: Route) -> None:
+    say(f"{one_line(found.story, 40)} {one_line(found.title, 80)}", "bold")
+    say(f"  {'works':<10} {_who(found.agent, found.model)} ({one_line(found.why, 100)})")
+    say(f"  {'looks':<10} {found.complexity.level.value}, {found.points} points")
+    for part in found.complexity.parts:
+        say(f"  {'':<10} {part.points:+d}  {one_line(part.why, 100)}")
+    if not found.routing:
+        say(f"  {'routing':<10} is off; it would choose {found.routed_to or 'the client’s own model'}")
+    for at, each in enumerate(found.lineup if len(found.lineup) > 1 else ()):
+        note = f": not now, {one_line(each.in_the_way, 100)}" if each.in_the_way else ""
+        say(f"  {'then' if at else 'first':<10} {_who(each.agent, each.model)}{note}")
+
+
+def _who(agent: str, model: str) -> str:
+    return f"{one_line(agent, 40)}, {one_line(model, 60) if model else 'its own model'}"
+
+
+def show_prompt(args: Namespace) -> int:
+    from ralph.run.dry_run import session_of
+    from ralph.run.launch import Launched
+    from ralph.session.steps import plan_steps
+
+    ref, settings = open_ref(args)
+    prepared = Launched(ref=ref, settings=settings, plan=store_for(ref, os.environ).load().plan)
+    work = _work(prepared, args.story, Mode(args.mode) if args.mode else None)
+    steps = plan_steps(settings, ref.root)
+    planned = steps.setup if work.mode is Mode.SETUP else steps.work
+    config = next((dict(step.config) for step in planned if step.kind == "agent"), {})
+    session = session_of(prepared, work, config, os.environ)
+    count = {"prompt": estimate_tokens(session.prompt), "system": estimate_tokens(session.system)}
+    if args.json:
+        emit_json(
+            {
+                "story": work.story,
+                "mode": work.mode,
+                "prompt": session.prompt,
+                "system": session.system,
+                "tokens": count,
+            }
+        )
+        return 0
+    if session.system:
+        say("--- appended to the system prompt", "dim")
+        say(session.system)
+        say("--- prompt", "dim")
+    say(session.prompt.rstrip("\n"))
+    note(f"about {count['prompt']} tokens" + (f" and {count['system']} in the system prompt" if session.system else ""))
+    return 0
+
+
+def _work(prepared: Launched, wanted: str | None, mode: Mode | None) -> Work:
+    """The story and mode from the options, or those a run would choose."""
+    from ralph.run.dry_run import next_move
+
+    if mode in (Mode.SETUP, Mode.EXAM):
+        return Work("", mode)
+    plan, review = prepared.plan, prepared.settings.config.review.enabled
+    if wanted is None and mode is None and isinstance(move := next_move(prepared, os.environ), Work):
+        return move
+    if wanted is not None:
+        story = find_story(plan, wanted)
+        return Work(story.id, mode or mode_of(story, review=review))
+    found = next((s for s in plan.stories if s.is_open and mode is mode_of(s, review=review)), None) or next_story(plan)
+    if found is None:
+        raise UsageError("no story is ready", hint="`ralph status` shows what each story waits for; --story names one")
+    return Work(found.id, mode or mode_of(found, review=review))

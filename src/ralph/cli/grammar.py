@@ -11,8 +11,9 @@ from enum import StrEnum
 
 from msgspec import Struct
 
-from ralph.cli.main import load
-from ralph.cli.table import entries
+from ralph.cli.arguments import Parser
+from ralph.cli.main import parser_of
+from ralph.cli.table import entries, shown
 from ralph.plans.registry import LAYOUTS
 
 
@@ -26,7 +27,7 @@ class Kind(StrEnum):
     STORY = "story"
 
 
-_KINDS = {"DIR": Kind.FOLDER, "FILE": Kind.FILE, "PATH": Kind.FILE, "ID": Kind.STORY}
+_KINDS = {"DIR": Kind.FOLDER, "FILE": Kind.FILE, "PATH": Kind.FILE, "ID": Kind.STORY, "STORY": Kind.STORY}
 
 
 class Value(Struct, frozen=True):
@@ -59,6 +60,10 @@ class Command(Struct, frozen=True):
     arguments: tuple[Argument, ...] = ()
     examples: tuple[str, ...] = ()
     subcommands: tuple[Command, ...] = ()
+    is_family: bool = False
+    """Without an action, it does the family's usual work."""
+    older: tuple[str, ...] = ()
+    """Other names of one word."""
 
     @property
     def name(self) -> str:
@@ -71,7 +76,7 @@ class Command(Struct, frozen=True):
 
 def read_all() -> Command:
     """The whole of `ralph`."""
-    commands = tuple(_read(load(name)[1], (name,), entry.summary) for name, entry in entries().items())
+    commands = tuple(map(read, shown()))
     options = (
         Option(("-V", "--version"), "print the version"),
         Option(("-h", "--help"), "print the commands"),
@@ -79,12 +84,21 @@ def read_all() -> Command:
     return Command((), "let a coding agent work through a plan", options=options, subcommands=commands)
 
 
-def _read(parser: argparse.ArgumentParser, path: tuple[str, ...], summary: str) -> Command:
+def read(name: str) -> Command:
+    """One command of one word, with its actions."""
+    return _read(parser_of(name), (name,), entries()[name].summary)
+
+
+def _read(parser: Parser, path: tuple[str, ...], summary: str) -> Command:
     options: list[Option] = []
     arguments: list[Argument] = []
-    subcommands: list[Command] = []
+    subcommands = [
+        _read(parser_of(" ".join((*path, name))), (*path, name), each) for name, each in parser.family.items()
+    ]
     _, *titled = parser._action_groups[1:]  # [0] are the positional arguments
     headings = {id(action): group.title or "" for group in titled for action in group._group_actions}
+    entry = entries().get(" ".join(path))
+    names = entry.names if entry else []
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             summaries = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -105,8 +119,10 @@ def _read(parser: argparse.ArgumentParser, path: tuple[str, ...], summary: str) 
         description=(parser.description or "").strip(),
         options=tuple(options),
         arguments=tuple(arguments),
-        examples=_examples(parser.epilog or ""),
+        examples=tuple(map(_example, parser.examples)),
         subcommands=tuple(subcommands),
+        is_family=bool(parser.family),
+        older=tuple(name for name in names if " " not in name),
     )
 
 
@@ -125,9 +141,6 @@ def _help(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     return parser._get_formatter()._expand_help(action)
 
 
-def _examples(epilog: str) -> tuple[str, ...]:
-    """One command per line. Text after two spaces is a comment and becomes a shell comment."""
-    title, _, lines = epilog.partition("\n")
-    if title != "examples:":
-        return ()
-    return tuple(re.sub(r" {2,}(?:# *)?(?=\S)", "  # ", line.strip(), count=1) for line in lines.splitlines())
+def _example(line: str) -> str:
+    """Text after two spaces is a comment and becomes a shell comment."""
+    return re.sub(r" {2,}(?:# *)?(?=\S)", "  # ", line, count=1)

@@ -1,20 +1,16 @@
-"""Show whether an agent may run a command in this workspace, and why not. Nothing
-is run.
-
-Exit code 0 if the command is allowed, 1 if it is denied."""
+"""`ralph guard`: show whether the agent may run a command."""
 
 from __future__ import annotations
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from ralph.cli.arguments import add_json, add_project
 from ralph.cli.output import emit_json, emit_line, paint, say_raw, warn
 from ralph.core.errors import RalphError, UsageError
 from ralph.core.text import one_line
@@ -23,25 +19,7 @@ from ralph.guard.decision import Decision, judge_command
 from ralph.session.hook_policy import guard_section, writable_places
 from ralph.workspace.find import open_settings
 
-EXAMPLES = """
-ralph guard 'rm -rf build'            allowed: exit code 0
-ralph guard 'git push --force'        denied, with the reason: exit code 1
-ralph guard --cwd /srv/app 'rm -rf ../other'
-ralph guard --categories              list what is denied
-ralph guard --jsonl < commands.jsonl  one {"command": …, "cwd": …} per line
-"""
-
 _LONGEST_LINE = 4_000_000
-
-
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("command", metavar="COMMAND", nargs="?", help="a shell command, as one argument")
-    parser.add_argument("--cwd", metavar="DIR", help="the folder it would run in (default: the current folder)")
-    parser.add_argument("--jsonl", action="store_true", help="read commands from stdin, one JSON object per line")
-    parser.add_argument("--categories", action="store_true", help="list the categories of denied commands")
-    parser.add_argument("--defaults", action="store_true", help="ignore the settings of this workspace")
-    add_project(parser)
-    add_json(parser)
 
 
 def run(args: Namespace) -> int:

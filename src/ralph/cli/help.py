@@ -1,34 +1,36 @@
-"""List the commands, or explain one of them."""
+"""`ralph help` and `ralph config completion`."""
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
+from importlib import import_module
+from itertools import groupby
 
+from ralph.cli.grammar import read_all
 from ralph.cli.main import main, overview, row
 from ralph.cli.output import say_raw
-from ralph.cli.table import GROUPS, entries
-
-EXAMPLES = """
-ralph help                 the commands of daily use
-ralph help --all           every command, grouped
-ralph help run             the same as `ralph run --help`
-"""
+from ralph.cli.table import actions, shown
 
 
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("command", nargs="?", metavar="COMMAND", help="the command to explain")
-    parser.add_argument("-a", "--all", action="store_true", help="list every command, grouped")
-
-
-def run(args: Namespace) -> int:
+def show_help(args: Namespace) -> int:
     if args.command:
-        return main([args.command, "--help"])
+        return main([*args.command, "--help"])
     say_raw((_all_commands() if args.all else overview()).rstrip("\n"))
     return 0
 
 
 def _all_commands() -> str:
     lines = ["usage: ralph COMMAND [OPTIONS]", ""]
-    for title, commands in GROUPS.items():
-        lines += [f"{title}:", *(row(name, command.summary) for name, command in commands.items()), ""]
-    return "\n".join([*lines, f"{len(entries())} commands; `ralph COMMAND --help` shows options and examples"])
+    for title, commands in groupby(shown().items(), key=lambda item: item[1].group):
+        lines.append(f"{title}:")
+        for name, entry in commands:
+            lines.append(row(name, entry.summary))
+            if own := actions(name):
+                lines.append(row("", f"also: {name} {'|'.join(own)}"))
+        lines.append("")
+    return "\n".join([*lines, f"{len(shown())} commands; `ralph COMMAND --help` shows options, actions and examples"])
+
+
+def completion(args: Namespace) -> int:
+    say_raw(import_module(f"ralph.cli.shells.{args.shell}").script(read_all()).rstrip("\n"))
+    return 0

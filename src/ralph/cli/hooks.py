@@ -1,79 +1,17 @@
-"""Install and inspect Ralph's hooks for Claude Code.
-
-`ralph run` passes its hooks to the client it starts, so nothing needs to be
-installed. Installed hooks do nothing in other clients, except with RALPH_LOOP=1:
-then the Stop hook ends an interactive client so that the shell loop around it
-starts a fresh one."""
+"""`ralph hooks`: install and inspect the Claude Code hooks, write the plugin."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from ralph.cli.arguments import Parser, add_json, add_project
 from ralph.cli.output import emit_json, emit_line, note, paint, say, say_raw, warn
-from ralph.core.text import one_line
-
-EXAMPLES = """
-ralph hooks status               where the hooks are installed
-ralph hooks install              in .claude/settings.local.json of this project
-ralph hooks install --user       in ~/.claude/settings.json
-ralph hooks uninstall            restore the file as it was
-"""
-
-_SUMMARIES = {
-    "install": "add the hooks to a settings file",
-    "uninstall": "remove the hooks from a settings file",
-    "status": "show where the hooks are installed and whether they would act",
-}
-_MORE = {
-    "install": """
-
-Only needed for interactive clients in a shell loop (RALPH_LOOP=1); `ralph run`
-brings its own hooks. Everything else in the file stays as it is, and a backup is
-kept beside it.""",
-    "uninstall": """
-
-Restores the file byte for byte if it has not changed since; otherwise removes
-only Ralph's entries.""",
-    "status": """
-
-Hooks act only in a client started by a run, and the Stop hook also with
-RALPH_LOOP=1.""",
-}
+from ralph.core.text import one_line, plural
 
 
-def configure(parser: ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
-    for name, summary in _SUMMARIES.items():
-        one = _command(commands, name, summary, summary[0].upper() + summary[1:] + "." + _MORE[name])
-        where = one.add_mutually_exclusive_group()
-        both = " (default: both)" if name == "status" else ""
-        where.add_argument("--user", action="store_true", help=f"~/.claude/settings.json{both}")
-        local = f".claude/settings.local.json of the project{both or ' (default)'}"
-        where.add_argument("--project", action="store_true", help=local)
-        add_project(one)
-        add_json(one)
-    _command(
-        commands,
-        "at-stop",
-        "used by the Stop hook: what keeps the agent from stopping",
-        "Print a JSON list of what keeps the agent from stopping. Used by the Stop hook.",
-    )
-
-
-def _command(commands: Any, name: str, summary: str, description: str) -> ArgumentParser:
-    made = commands.add_parser(name, help=summary, description=description, examples=f"ralph hooks {name}")
-    return cast(ArgumentParser, made)
-
-
-def run(args: Namespace) -> int:
-    return {"install": _install, "uninstall": _uninstall, "status": _status, "at-stop": _at_stop}[args.action](args)
-
-
-def _at_stop(args: Namespace) -> int:
+def at_stop(_: Namespace) -> int:
     from ralph.session.stop_rules import problems_at_stop, read_policy
     from ralph.session.stop_trial import problems_by_marker
 
@@ -97,13 +35,13 @@ def _target(args: Namespace) -> Any:
     return target_for(Scope.PROJECT, root_of(args, os.environ), os.environ)
 
 
-def _install(args: Namespace) -> int:
-    from ralph.session.hook_install import install, is_seen_by_git
+def install(args: Namespace) -> int:
+    from ralph.session import hook_install
     from ralph.workspace.trust import refuse_inside_loop
 
     refuse_inside_loop(os.environ, "install hooks")
     target = _target(args)
-    done = install(target, os.environ)
+    done = hook_install.install(target, os.environ)
     if args.json:
         emit_json(done)
     elif not done.changed:
@@ -111,18 +49,18 @@ def _install(args: Namespace) -> int:
     else:
         say(f"hooks added to {done.file}" + (f"; backup: {done.backup}" if done.backup else ""))
         note("`ralph run` does not need this; the hooks do nothing outside a run, or without RALPH_LOOP=1")
-    if done.changed and is_seen_by_git(target):
+    if done.changed and hook_install.is_seen_by_git(target):
         name = done.file.relative_to(target.within)
         warn(f"git lists {name} as a new file; add `{name}*` to .git/info/exclude, or a run stops at a dirty tree")
     return 0
 
 
-def _uninstall(args: Namespace) -> int:
-    from ralph.session.hook_install import uninstall
+def uninstall(args: Namespace) -> int:
+    from ralph.session import hook_install
     from ralph.workspace.trust import refuse_inside_loop
 
     refuse_inside_loop(os.environ, "uninstall hooks")
-    done = uninstall(_target(args), os.environ)
+    done = hook_install.uninstall(_target(args), os.environ)
     if args.json:
         emit_json(done)
     elif not done.changed:
@@ -135,7 +73,7 @@ def _uninstall(args: Namespace) -> int:
     return 0
 
 
-def _status(args: Namespace) -> int:
+def status(args: Namespace) -> int:
     from ralph.session.hook_install import Scope, standing, target_for
     from ralph.workspace.find import find_root, root_of
 
@@ -165,3 +103,21 @@ def _describe(one: Any) -> None:
     if one.missing:
         say(f"         missing: {', '.join(one.missing)}; `ralph hooks install` adds them")
     say(f"         {'would act' if one.would_act else 'silent'}: {one.why}")
+
+
+def plugin(args: Namespace) -> int:
+    from ralph.session.plugin import NAME, write_plugin
+    from ralph.workspace.trust import refuse_inside_loop
+
+    refuse_inside_loop(os.environ, "write a plugin")
+    folder = Path(os.path.abspath(args.folder))  # noqa: PTH100 - a link to a folder is kept as it is
+    done = write_plugin(folder, force=args.force)
+    if args.json:
+        emit_json(done)
+        return 0
+    for name in done.files:
+        say(f"  {name}")
+    say(f"{folder}: " + (f"{plural(len(done.files), 'file')} written" if done.files else "up to date"))
+    note(f"try it: claude --plugin-dir {folder}")
+    note(f"install it: claude plugin marketplace add {folder} && claude plugin install {NAME}@{NAME}")
+    return 0

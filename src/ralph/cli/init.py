@@ -1,38 +1,41 @@
-"""Start a plan in any of the five layouts: the plan, requirements, prompts, settings and .gitignore lines.
-
-On a terminal it asks a few questions; Enter accepts the default, and each question has a flag. Without a terminal, or
-with --no-input, it asks nothing. The project's test, lint and type-check commands are detected and run once: one that
-cannot run is left out, one that fails is used so that only new failures count. Existing files are kept. With --from, an
-agent derives the stories from written requirements, as `ralph plan` does."""
+"""`ralph init`: set up Ralph in a project and start a plan."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 
 import msgspec
 from msgspec import Struct
 
-from ralph.cli.arguments import add_json, add_new_plan, layout_and_name
-from ralph.cli.init_checks import FAILING, MISSING, ask_test_command, run_and_decide
-from ralph.cli.init_proof import ask_files, show_place
-from ralph.cli.init_questions import PERMISSIONS, REQUIREMENTS, ask_cost, ask_first_story, requirements_file, show_agent
-from ralph.cli.init_view import show_next, show_started
-from ralph.cli.output import emit_json, note, say, warn
-from ralph.cli.questions import Questions
+from ralph.cli.arguments import layout_and_name
+from ralph.cli.init_dialogue import (
+    REQUIREMENTS,
+    Questions,
+    ask_cost,
+    ask_files,
+    ask_first_story,
+    ask_test_command,
+    requirements_file,
+    run_and_decide,
+    show_agent,
+    show_place,
+)
+from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
+from ralph.cli.syntax.plan import PERMISSIONS
 from ralph.config.durations import parse_duration
 from ralph.core.errors import UsageError
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.text import one_line, plural
 from ralph.plans.plan_edits import next_id
-from ralph.plans.registry import all_layouts, layout, traits
+from ralph.plans.registry import layout, traits
 from ralph.setup.check_trials import Trial
 from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import (
+    CONFIG,
     DEFAULT_LAYOUT,
     Request,
     Started,
@@ -47,57 +50,71 @@ from ralph.setup.toolchain import Toolchain, find
 from ralph.workspace.find import repository_of
 from ralph.workspace.trust import is_inside_loop
 
-EXAMPLES = """
-ralph init user-login                 .ralph/user-login/ with tasks.json, the default layout
-ralph init --story "Log in by email" --criterion "POST /login answers 200" --commit
-ralph init --layout plan.md           .ralph/PRD-1/, or the next free number
-ralph init shop --new --layout steps  a new folder shop/ with a git repository
-ralph init --no-input --test-command "pytest -q"
-ralph init --no-input --failing-checks off --max-cost 20
-ralph init --from requirements.md --layout steps --no-input
-ralph init --examples                 only example files, no plan
-"""
-_CHECK_TIMEOUT = "2m"
+
+def show_started(
+    started: Started, *, with_checks: bool = True, has_stories: bool = False, next_steps: bool = True
+) -> None:
+    ref, placed = started.ref, started.placed
+    say_raw(paint(f"{one_line(str(ref.root))}: plan layout {ref.layout}", "bold"))
+    for word, style, paths in (
+        ("created", "green", placed.made),
+        ("extended", "green", [path for path in placed.replaced if path == ".gitignore"]),
+        ("replaced", "yellow", [path for path in placed.replaced if path != ".gitignore"]),
+        ("kept", "dim", (*placed.kept, *placed.same)),
+    ):
+        for path in paths:
+            say_raw(f"  {paint(f'{word:<9}', style)}{one_line(path)}")
+    for path in placed.backups:
+        say(f"  the old one is kept as {path}")
+    if not placed.touched:
+        note("all files already exist; --force writes fresh ones and keeps the old ones beside them")
+    if with_checks:
+        _show_checks(started)
+    if next_steps:
+        show_next(started, has_stories=has_stories)
 
 
-def configure(parser: ArgumentParser) -> None:
-    layouts = "\n".join(f"  {known.NAME:<11} {known.TITLE}" for known in all_layouts())
-    parser.description = f"{parser.description}\n\nlayouts:\n{layouts}"
-    parser.add_argument("name", nargs="?", default="", metavar="NAME", help="the feature, or the number of the PRD")
-    parser.add_argument("--name", dest="named", default="", metavar="NAME", help="the same as NAME")
-    parser.add_argument("--new", action="store_true", help="create the folder NAME with a git repository in it")
-    parser.add_argument("--tdd", action="store_true", help="a prompt that asks for tests first (layout feature)")
-    parser.add_argument("--examples", action="store_true", help="only write example files to .ralph/examples/")
-    parser.add_argument("--force", action="store_true", help="write fresh files; keep the old ones as *.bak-…")
-    add_json(parser)
-    add_new_plan(parser)
-    asked = parser.add_argument_group("answers to the questions")
-    asked.add_argument("--no-input", action="store_true", help="ask nothing, use the defaults")
-    _yes_or_no(asked, "git-init", "create a git repository if there is none")
-    asked.add_argument("--no-checks", action="store_true", help="do not detect the project's commands")
-    asked.add_argument("--test-command", metavar="COMMAND", help="how the tests are run, instead of a detected command")
-    _yes_or_no(asked, "run-checks", "run each check once")
-    asked.add_argument(
-        "--check-timeout", default=_CHECK_TIMEOUT, metavar="TIME", help=f"time limit of one check ({_CHECK_TIMEOUT})"
+def _show_checks(started: Started) -> None:
+    if not started.checks and not started.checks_in:
+        return
+    if not started.checks:
+        ref = started.ref
+        places = f"`verifyCommands` in {ref.path.relative_to(ref.root)}, or " if traits(ref.layout).keeps_checks else ""
+        add = f"add the project's test command to {places}`checks:` in {CONFIG}"
+        note(f"no check is configured, so nothing can be proven; {add}", "yellow")
+        return
+    where = started.checks_in
+    say()
+    say(f"checks, in {where}:" if where else "also detected; add those you want to the checks:", "bold")
+    width = max(len(check.name) for check in started.checks)
+    for check in started.checks:
+        say(f"  {check.name:<{width}}  {check.line}  ({check.why}{f': {check.file}' if check.file else ''})")
+
+
+def show_next(started: Started, *, has_stories: bool, is_committed: bool = False, has_own_work: bool = False) -> None:
+    ref = started.ref
+    where = layout(ref.layout).locations(ref)
+    documents = (
+        (where.requirements, "why they are needed"),
+        (where.specs, "the details"),
+        (where.readme, "where to look things up"),
     )
-    asked.add_argument("--failing-checks", choices=tuple(FAILING), help="how to treat one that fails now (no-worse)")
-    asked.add_argument("--missing-checks", choices=tuple(MISSING), help="how to treat one that cannot run (off)")
-    asked.add_argument("--permissions", choices=tuple(PERMISSIONS), help="what the agent may do (guard)")
-    asked.add_argument("--max-cost", metavar="USD", help="maximum cost of one run [budget.run_usd] (no limit)")
-    asked.add_argument("--story", metavar="TITLE", help="the first story")
-    asked.add_argument("--criterion", action="append", metavar="TEXT", help="a criterion of that story; repeatable")
-    asked.add_argument("--plan", action="store_true", help="write the stories with an agent, as `ralph plan` does")
-    _yes_or_no(asked, "proof-files", "copy settings that git ignores, such as .env, to the checkout for proofs")
-    _yes_or_no(asked, "fix-gitignore", "change a .gitignore that ignores .ralph/")
-    _yes_or_no(asked, "commit", "commit the new files and nothing else")
-    planned = parser.add_argument_group("with an agent")
-    planned.add_argument("--from", dest="source", metavar="FILE", help="requirements to derive the stories from")
-    planned.add_argument("-m", "--model", metavar="MODEL", help="the model that plans [planning.model]")
-    planned.add_argument("--trust", action="store_true", help="trust the commands of the workspace and of the plan")
-
-
-def _yes_or_no(group: argparse._ArgumentGroup, name: str, meaning: str) -> None:
-    group.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=None, help=meaning)
+    also = next((f", and {what} to {path.relative_to(ref.root)}" for path, what in documents if path), "")
+    say()
+    say("next:", "bold")
+    here = ref.path.relative_to(ref.root)
+    add = 'ralph task add "TITLE" --criterion "what is seen when it is done"'
+    steps = [] if has_stories else [f"{add}     or write your stories to {here}{also}, or `ralph plan`"]
+    if not started.is_repository:
+        steps.append("git init        a run needs a git repository")
+    steps += ["ralph check     check that the plan is ready to run"]
+    if has_own_work:
+        steps.append("git add -A && git commit     a run starts only when your own work is committed")
+    elif started.placed.touched and started.is_repository and not is_committed:
+        steps.append("git add -A && git commit     optional: a run starts from what is committed")
+    steps += ["ralph run       work through the plan"]
+    for number, step in enumerate(steps, 1):
+        say(f"  {number}. {step}")
 
 
 class _Answers(Struct, frozen=True):
@@ -302,8 +319,8 @@ def _first_id(ref: PlanRef) -> str:
 
 def _plan(args: Namespace, root: Path, name: str, source: str) -> int:
     """Run `ralph plan`: from a file, from the plan's requirements, or from an idea the user is asked for."""
-    from ralph.cli import plan
-    from ralph.cli.arguments import Parser
+    from ralph.cli import planning
+    from ralph.cli.main import parser_of
 
     if source and not os.path.lexists(source):
         raise UsageError(f"file not found: {one_line(source, 80)}", hint="name a file with requirements")
@@ -311,9 +328,7 @@ def _plan(args: Namespace, root: Path, name: str, source: str) -> int:
     words += ["--ralph-dir", args.ralph_dir, "-d", str(root)]
     words += ["--model", args.model] if args.model is not None else []
     words += [flag for flag in ("--no-input", "--trust", "--json") if getattr(args, flag[2:].replace("-", "_"))]
-    parser = Parser(prog="ralph init")
-    plan.configure(parser)
-    return plan.run(parser.parse_args(words))
+    return planning.plan(parser_of("plan").parse_args(words))
 
 
 def _commit(

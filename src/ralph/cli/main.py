@@ -7,11 +7,12 @@ import os
 import sys
 
 from ralph import __version__
-from ralph.cli.table import DAILY, entries
 
 TYPE_CHECKING = False  # the name is all that a type checker needs; importing typing takes 4 ms
 if TYPE_CHECKING:
-    from typing import Any, TextIO
+    from argparse import Namespace
+    from collections.abc import Callable
+    from typing import TextIO
 
     from ralph.cli.arguments import Parser
     from ralph.core.errors import RalphError
@@ -98,14 +99,16 @@ def main(argv: list[str]) -> int:
 
 def overview() -> str:
     """The everyday commands, on one screen of 24 rows."""
-    known = entries()
+    from ralph.cli.table import DAILY, shown
+
+    known = shown()
     return "\n".join(
         [
             "usage: ralph COMMAND [OPTIONS]",
             "",
             "Let a coding agent work through a list of stories, and prove what it did.",
             "",
-            *(row(name, known[name].summary) for name in DAILY if name in known),
+            *(row(name, known[name].summary) for name in DAILY),
             "",
             f"  ralph help --all        all {len(known)} commands",
             "  ralph COMMAND --help    its options, with examples",
@@ -151,13 +154,14 @@ def _guarded(argv: list[str]) -> int:
 
 
 def _run(argv: list[str]) -> int:
-    name, *rest = argv
-    if name not in entries():
-        name, *rest = [*_alias(name), *rest]
-    module, parser = load(name)
-    arguments = parser.parse_args(rest)
+    from ralph.cli.table import resolve
+
+    name, rest = resolve(argv)
+    if not name:
+        name, rest = resolve([*_guess(argv[0]), *argv[1:]])
+    arguments = parser_of(name).parse_args(rest)
     _listen_to_interrupts()
-    return int(module.run(arguments))
+    return function_of(name)(arguments)
 
 
 def _listen_to_interrupts() -> None:
@@ -176,27 +180,42 @@ def _end_at_interrupts() -> None:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
 
 
-def load(name: str) -> "tuple[Any, Parser]":
-    """The module of a command, and the parser of its arguments."""
+def parser_of(name: str) -> "Parser":
+    """The parser of a command. It imports no feature: `--help` is quick."""
     from importlib import import_module
 
     from ralph.cli.arguments import Parser
+    from ralph.cli.table import actions, entries
 
-    module = import_module(entries()[name].module)
-    parser = Parser(prog=f"ralph {name}", description=(module.__doc__ or "").strip(), examples=module.EXAMPLES)
-    module.configure(parser)
-    return module, parser
+    entry = entries()[name]
+    configure = getattr(import_module(f"ralph.cli.syntax.{entry.syntax}"), name.replace(" ", "_").replace("-", "_"))
+    own = {word: action.summary for word, action in actions(name).items()}
+    parser = Parser(prog=f"ralph {name}", text=configure.__doc__ or "", actions=own)
+    configure(parser)
+    return parser
 
 
-def _alias(name: str) -> "tuple[str, ...]":
-    """The command an alias stands for. Raises UsageError with a hint for any other name."""
+def function_of(name: str) -> "Callable[[Namespace], int]":
+    """The function that carries out a command."""
+    from importlib import import_module
+
+    from ralph.cli.table import entries
+
+    module, _, function = entries()[name].run.partition(":")
+    found: Callable[[Namespace], int] = getattr(import_module(f"ralph.cli.{module}"), function or "run")
+    return found
+
+
+def _guess(name: str) -> "tuple[str, ...]":
+    """The command a guessed name stands for. Raises UsageError with a hint for any other name."""
     from ralph.cli.guesses import ALIASES, COMMANDS, closest
+    from ralph.cli.table import older_names, shown
     from ralph.core.errors import UsageError
     from ralph.core.text import one_line
 
-    if name in ALIASES and ALIASES[name][0] in entries():
+    if name in ALIASES:
         return ALIASES[name]
-    near = closest(name, entries())
+    near = closest(name, [*shown(), *(one for one in older_names() if " " not in one)])
     hint = f"did you mean `ralph {near}`?" if near else "`ralph help --all` lists the commands"
     raise UsageError(f"unknown command {one_line(repr(name), 60)}", hint=COMMANDS.get(name, hint))
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from ralph.cli.budget_line import budget_line, is_short
-from ralph.cli.forecast_words import foreseen, ground_for
 from ralph.cli.output import paint, say_raw
 from ralph.cli.show import progress_bar
 from ralph.cli.words import (
     STYLES,
+    budget_line,
     checks_passed,
     clock,
     duration,
     exceptions,
+    foreseen,
+    ground_for,
+    is_short,
     money,
     plural,
     seconds,

@@ -1,57 +1,40 @@
-"""What `ralph plan`, `ralph add` and `ralph fix` share: options, the text they plan from, and what they print."""
+"""`ralph plan`, `ralph add` and `ralph fix`: plan with an agent."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+import time
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 
+from ralph.cli.arguments import layout_and_name
+from ralph.cli.control import working_ref
 from ralph.cli.output import ask, ask_line, emit_json, is_interactive, note, say, warn
 from ralph.cli.show import as_json
 from ralph.cli.talking import Listening, Terminal
+from ralph.config.flags import flags_of
 from ralph.config.trust import Verdict
 from ralph.core.errors import BadData, UsageError
 from ralph.core.exit_codes import ExitCode
-from ralph.core.text import clean, one_line
+from ralph.core.text import clean, one_line, plural
 from ralph.host.files import read_bytes
 from ralph.host.process.table import require_process_control
-from ralph.planning.calls import Caller, Planned
+from ralph.planning.answer import Form, schema_for
+from ralph.planning.calls import Caller, Planned, add_answer, add_work, fix_answer, fix_fault, make_plan, take_answer
 from ralph.planning.dialogue import Draft, Drafts
 from ralph.planning.proposal import Nobody
+from ralph.planning.target import Target, find_target, plan_target
+from ralph.setup.scaffold import DEFAULT_LAYOUT, Request, choose_root
+from ralph.workspace.find import open_ref
 from ralph.workspace.plan_edit import prose
+from ralph.workspace.trust import refuse_inside_loop
 
 _LARGEST = 1_000_000
 _PAGES = (".md", ".txt", ".markdown", ".rst", ".adoc")
-
-
-def add_planning_options(parser: ArgumentParser) -> None:
-    group = parser.add_argument_group("planner")
-    group.add_argument(
-        "-m",
-        "--model",
-        dest="setting:planning.model",
-        default=argparse.SUPPRESS,
-        metavar="MODEL",
-        help="the model that plans [planning.model]",
-    )
-    group.add_argument(
-        "--agent",
-        dest="setting:planning.agent",
-        default=argparse.SUPPRESS,
-        metavar="NAME",
-        help="the agent that plans [planning.agent]",
-    )
-    parser.add_argument("--no-input", action="store_true", help="ask nothing; write nothing if there are findings")
-    parser.add_argument(
-        "--answer", metavar="FILE", help="take stories from FILE, as `ralph plan --schema` describes them; no agent"
-    )
-    parser.add_argument("--resume-draft", action="store_true", help="resume the interrupted draft")
-    parser.add_argument("--trust", action="store_true", help="trust the commands of the workspace and of the plan")
 
 
 def caller(args: Namespace) -> Caller:
@@ -218,3 +201,111 @@ def print_added(planned: Planned) -> None:
         warn("the commands of this plan are not trusted yet: `ralph trust` shows them")
     else:
         note(f"in {ref.path.relative_to(ref.root)}; `ralph run` works on them")
+
+
+def plan(args: Namespace) -> int:
+    if args.schema:
+        emit_json(schema_for(Form(may_ask=False, requirements=True)))
+        return 0
+    refuse_inside_loop(os.environ, "plan its own work")
+    answer = None if args.answer is None else answer_text(args)
+    who = caller(args)
+    idea, source, requirements = words(args.what)
+    root = choose_root(args.project_dir, Path.cwd(), os.environ)
+    drafts = Drafts(root, "plan", os.environ)
+    layout, name = layout_and_name(args)
+    given = Draft(
+        layout=layout,
+        name=name,
+        ralph_dir=args.ralph_dir or "",
+        idea=idea,
+        source=source,
+        requirements=requirements,
+    )
+    if answer is not None:
+        target = _target(root, given, args)
+        if target.has_stories:
+            _confirm(target, args)
+        return held(lambda: take_answer(target, given, answer, who), args, _print)
+    has_page = bool(given.source or given.idea) or bool(_target(root, given, args).written)
+    draft = draft_for(args, drafts, given, "" if has_page else "What should be built?")
+    target = _target(root, draft, args)
+    if target.written and draft.requirements and target.written.strip() != draft.requirements.strip():
+        page = target.requirements.relative_to(root)
+        warn(f"{page} is unchanged; the stories come from {draft.source}")
+    if target.has_stories:
+        _confirm(target, args)
+    return held(lambda: make_plan(target, draft, drafts, who), args, _print)
+
+
+def _target(root: Path, draft: Draft, args: Namespace) -> Target:
+    request = Request(
+        root=root,
+        layout=draft.layout or DEFAULT_LAYOUT,
+        name=draft.name,
+        ralph_dir=draft.ralph_dir,
+        now=time.time(),
+    )
+    flags = {key: value for key, value in flags_of(args).items() if key.startswith("planning.")}
+    return find_target(request, os.environ, any_layout=not draft.layout, flags=flags)
+
+
+def _confirm(target: Target, args: Namespace) -> None:
+    """Refuse to replace an existing plan."""
+    count = plural(len(target.plan.stories), "story")
+    where = target.ref.path.relative_to(target.ref.root)
+    hint = "`ralph add` adds to it; --feature NAME starts another plan; `ralph archive` archives it"
+    if args.no_input:
+        raise UsageError(f"{where} already has {count}", hint=hint)
+    if not ask(f"{where} has {count}, which will not change. Add to it?"):
+        raise UsageError("nothing was changed", hint=hint)
+
+
+def _print(planned: Planned) -> None:
+    if planned.started is None:
+        print_added(planned)
+        return
+    from ralph.cli.init import show_started
+
+    for warning in planned.started.warnings:
+        warn(warning)
+    show_started(planned.started, has_stories=True)
+    say(f"{plural(len(planned.proposal.composed.new), 'story')}: `ralph task list` shows them")
+
+
+def add(args: Namespace) -> int:
+    refuse_inside_loop(os.environ, "plan its own work")
+    if args.answer is not None:
+        text, who, target = prepare_answer(args)
+        return held(lambda: add_answer(target, text, who, archive=not args.keep_done), args, print_added)
+    who = caller(args)
+    target, drafts, draft = prepare(args, "add", "What should be added?")
+    return held(lambda: add_work(target, draft, drafts, who, archive=not args.keep_done), args, print_added)
+
+
+def prepare_answer(args: Namespace) -> tuple[str, Caller, Target]:
+    """The stories of `--answer`, and the plan they are added to."""
+    text, who = answer_text(args), caller(args)
+    ref, settings = open_ref(args)
+    return text, who, plan_target(working_ref(args, ref), settings, time.time(), os.environ)
+
+
+def prepare(args: Namespace, kind: str, question: str) -> tuple[Target, Drafts, Draft]:
+    """The selected plan, and the request: from this call or from an interrupted draft."""
+    idea, source, text = words(args.what)
+    ref, settings = open_ref(args)
+    ref = working_ref(args, ref)
+    drafts = Drafts(ref.root, kind, os.environ)
+    given = Draft(plan=ref.path.relative_to(ref.root).as_posix(), idea=idea or text, source=source)
+    draft = draft_for(args, drafts, given, question)
+    return plan_target(ref, settings, time.time(), os.environ), drafts, draft
+
+
+def fix(args: Namespace) -> int:
+    refuse_inside_loop(os.environ, "write its own stories")
+    if args.answer is not None:
+        text, who, target = prepare_answer(args)
+        return held(lambda: fix_answer(target, text, who), args, print_added)
+    who = caller(args)
+    target, drafts, draft = prepare(args, "fix", "What is wrong?")
+    return held(lambda: fix_fault(target, draft, drafts, who), args, print_added)

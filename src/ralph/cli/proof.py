@@ -1,39 +1,99 @@
-"""Show how well a story is proven: its grade, the test or check that fails without
-the change, both passes of the checks, the tree, the run and the commit."""
+"""`ralph verify` and `ralph proof`: run the checks, show and audit the proofs, examine a finished plan."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Sequence
 
-from ralph.cli.arguments import add_json, add_workspace
-from ralph.cli.output import emit_json, say, warn
+from ralph.cli.output import ask, emit_json, is_interactive, note, paint, say, say_raw, warn
 from ralph.cli.show import grade_in_words
-from ralph.cli.words import moment, plural, seconds
-from ralph.core.errors import SetupError
+from ralph.cli.words import duration, exceptions, moment, seconds
+from ralph.config.checks import ChosenCheck
+from ralph.config.trust import Verdict
+from ralph.core.errors import SetupError, UsageError
+from ralph.core.evidence import CheckResult
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Story
 from ralph.core.proof import KEPT_UNPROVEN, Grade
-from ralph.core.text import one_line
+from ralph.core.select import next_story
+from ralph.core.text import one_line, plural
+from ralph.proof.acceptance_tests import has_check
 from ralph.proof.records import Proof, from_commits, gather
+from ralph.proof.verify import Audited, Standing, audit, chosen_for, current_tree, keep_pass, pin, run_checks
 from ralph.state.places import workspace_state
 from ralph.workspace.find import OpenPlan, find_repo, open_plan
 from ralph.workspace.plan_edit import find_story
+from ralph.workspace.trust import ensure_trusted
+from ralph.workspace.trust import gather as gather_commands
 
-EXAMPLES = """
-ralph proof US-003           the evidence for one story
-ralph proof US-003 --json    with digests and all details, for an archive
-"""
+_MOST_LINES = 20
+
+
+def verify(args: Namespace) -> int:
+    opened = open_plan(args)
+    commands = gather_commands(opened.root, opened.settings, [(opened.ref.path, opened.plan)])
+    asks = _ask if is_interactive() and not args.json else None
+    ensure_trusted(opened.root, commands, os.environ, flag=args.trust, ask=asks, report=note)
+    story = None if args.final else _story(opened, args.story)
+    chosen = chosen_for(opened.settings.config, opened.plan, story, "final" if args.final else "story")
+    if not chosen:
+        raise SetupError(
+            "no check is configured", hint="set the project's test command under `checks:` in .ralph/config.yaml"
+        )
+    tell = (lambda result: None) if args.json else _show
+    results = run_checks(chosen, opened.settings.config, opened.ref, os.environ, tell)
+    passed = all(result.passed for result in results if result.required)
+    if args.final:
+        _remember(opened, chosen, results)
+    if args.json:
+        emit_json({"passed": passed, "story": story.id if story else None, "checks": results})
+    else:
+        said = f"all checks pass{exceptions(results)}" if passed else "not all checks pass"
+        say(said, "green" if passed else "red")
+    return ExitCode.COMPLETE if passed else ExitCode.UNFINISHED
+
+
+def _story(opened: OpenPlan, wanted: str | None) -> Story:
+    story = opened.plan.story(wanted) if wanted else next_story(opened.plan)
+    if story is None:
+        what = f"the plan has no story {wanted}" if wanted else "no story is open"
+        raise UsageError(what, hint="`ralph verify --final` runs every check")
+    return story
+
+
+def _remember(opened: OpenPlan, chosen: tuple[ChosenCheck, ...], results: tuple[CheckResult, ...]) -> None:
+    try:
+        repo = find_repo(opened.ref, opened.settings, os.environ)
+    except SetupError as error:
+        note(f"the pass was not recorded: {error}")
+        return
+    tree = current_tree(repo, opened.ref, os.environ)
+    pin(repo, opened.ref, tree)
+    keep_pass(opened.ref, chosen, tree, results, os.environ)
+
+
+def _show(result: CheckResult) -> None:
+    style = "green" if result.passed else "red" if result.required else "yellow"
+    word = "passed" if result.passed else "timed out" if result.timed_out else f"failed (exit code {result.code})"
+    excuse = " (as before the last run)" if result.failed_before else "" if result.required else " (allowed)"
+    told = f"{one_line(result.name, 80)}{excuse if not result.passed else ''}"
+    say_raw(f"{paint(word, style):<8} {told}  {paint(duration(result.seconds), 'dim')}")
+    if not result.passed:
+        for line in result.tail.splitlines()[-_MOST_LINES:]:
+            say(f"    {line}")
+        if result.output and len(result.tail.splitlines()) > _MOST_LINES:
+            say(f"    full output: {result.output}", "dim")
+
+
+def _ask(verdict: Verdict) -> bool:
+    for line in verdict.difference:
+        note(line)
+    return ask("Run these commands?")
+
 
 _MOST_FILES = 5
 _WHERE = {"checkout": "in a clean checkout of the commit", "in-place": "in the workspace (in-place)"}
-
-
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("story", metavar="STORY", help="the ID of the story")
-    add_json(parser)
-    add_workspace(parser)
 
 
 def _from_commit(opened: OpenPlan, story: Story, known_runs: Sequence[str]) -> Proof | None:
@@ -65,7 +125,7 @@ def _say_passes(proof: Proof) -> None:
         say(f"limit      {one_line(limit, 200)}", "dim")
 
 
-def run(args: Namespace) -> int:
+def show_proof(args: Namespace) -> int:
     opened = open_plan(args)
     story = find_story(opened.plan, args.story)
     found = gather(workspace_state(opened.root, os.environ), opened.ref.path)
@@ -108,3 +168,59 @@ def run(args: Namespace) -> int:
     elif not proof.is_proven:
         say("unproven: no check ran for it", "yellow")
     return ExitCode.COMPLETE if proof.is_proven else ExitCode.UNFINISHED
+
+
+_STYLES = {
+    Standing.HOLDS: ("✓", "green"),
+    Standing.LAPSED: ("~", "yellow"),
+    Standing.UNPROVEN: ("?", "yellow"),
+    Standing.BY_HAND: ("?", "yellow"),
+    Standing.LOST: ("✗", "red"),
+}
+
+
+def audit_stories(args: Namespace) -> int:
+    opened = open_plan(args)
+    found = audit(opened, find_repo(opened.ref, opened.settings, os.environ), os.environ)
+    for problem in found.damaged:
+        warn(problem)
+    if args.json:
+        emit_json(found)
+        return ExitCode.COMPLETE if found.is_clean else ExitCode.UNFINISHED
+    width = max((len(_grade(one)) for one in found.stories), default=0)
+    for one in found.stories:
+        mark, style = _STYLES[one.standing]
+        grade = _grade(one) if one.grade != one.standing.value else ""
+        detail = f"  {one_line(one.detail, 100)}" if one.detail else ""
+        standing = paint(f"{one.standing.value:<9}", style)
+        say_raw(f"{paint(mark, style)} {one_line(one.story):<8} {standing} {grade:<{width}}{detail}".rstrip())
+    if not found.stories:
+        say("No finished stories.")
+    say(f"last full pass: {moment(found.last_pass) if found.last_pass else 'never'}", "dim")
+    if not found.is_clean:
+        say("`ralph verify --final` runs every check on the current tree", "dim")
+    return ExitCode.COMPLETE if found.is_clean else ExitCode.UNFINISHED
+
+
+def _grade(one: Audited) -> str:
+    return f"{one.grade}, in place" if one.where == "in-place" else one.grade
+
+
+_FEW = 5
+
+
+def exam(args: Namespace) -> int:
+    from ralph.cli.run import run
+
+    opened = open_plan(args)
+    undone = [story.id for story in opened.plan.stories if not story.is_done]
+    if undone or not opened.plan.stories:
+        ids = ", ".join(one_line(story, 40) for story in undone[:_FEW]) + (" …" if undone[_FEW:] else "")
+        what = f"{plural(len(undone), 'story')} not done yet: {ids}" if undone else "the plan has no stories"
+        raise UsageError(f"nothing to examine: {what}", hint="an exam needs a finished plan; `ralph run` finishes it")
+    if not has_check(opened.settings.config, opened.plan):
+        raise SetupError(
+            "no check is configured that could run the tests of an exam",
+            hint="set the project's test command under `checks:` in .ralph/config.yaml",
+        )
+    return run(args)

@@ -1,17 +1,12 @@
-"""Show what a run did. Without RUN: the current run, or the last one.
-
-Shows which stories are done, how well each is proven, which failed or are blocked and why, questions for you, cost and
-time, the commits and diffstat of each story, what to look at first, and rejected attempts. Computed from the journal
-and git."""
+"""`ralph report`: show what a run did: stories, commits, cost, questions."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
 
-from ralph.cli.arguments import add_workspace
 from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw, warn
 from ralph.cli.report_pages import as_html, as_markdown, facts, headline, proof_lines, story_facts, why
 from ralph.cli.show import MARKS, fit, line_width, mark, progress_bar
@@ -30,12 +25,6 @@ from ralph.state.locks import is_alive
 from ralph.workspace.find import root_of
 from ralph.workspace.runs import choice_of, run_to_watch
 
-EXAMPLES = """
-ralph report                       the current run, or the last one
-ralph report 20260115-0930         a run by its ID or a unique prefix of it
-ralph report --html report.html    one self-contained page
-ralph report --markdown -          to stdout, for a pull request
-"""
 _MOST_COMMITS = 8
 _MOST_REJECTED = 10
 _MARKS = {
@@ -45,15 +34,6 @@ _MARKS = {
     "failed": State.FAILED,
     "blocked": State.BLOCKED,
 }
-
-
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
-    form = parser.add_mutually_exclusive_group()
-    form.add_argument("--html", metavar="FILE", help="write an HTML page; - for stdout")
-    form.add_argument("--markdown", metavar="FILE", help="write Markdown; - for stdout")
-    form.add_argument("--json", action="store_true", help="print JSON")
-    add_workspace(parser)
 
 
 def run(args: Namespace) -> int:

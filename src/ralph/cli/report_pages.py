@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from html import escape
 
 from ralph.cli.show import grades_line
-from ralph.cli.words import duration, moment, money, plural
+from ralph.cli.words import duration, moment, money
 from ralph.core.proof import Grade
 from ralph.core.review import OPEN_FINDINGS
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.report.report import STATES, Report, StoryReport
 
 _MOST_FILES = 200

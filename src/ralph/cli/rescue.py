@@ -1,14 +1,12 @@
-"""List, show, restore or drop work that was not accepted. Every rejected attempt is kept."""
+"""`ralph rescue`: list, show, restore or drop rejected work."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, cast
 
-from ralph.cli.arguments import Parser, add_json, add_project
 from ralph.cli.output import emit_json, note, paint, say, say_raw
 from ralph.cli.words import moment
 from ralph.core.text import clean, one_line, plural
@@ -20,31 +18,6 @@ from ralph.state.runs import open_run
 from ralph.workspace.find import Choice, find_plans, find_root, open_settings
 from ralph.workspace.own_files import bookkeeping
 from ralph.workspace.trust import refuse_inside_loop
-
-EXAMPLES = """
-ralph rescue list
-ralph rescue show 20260115-093012-a1b2/3
-ralph rescue restore 20260115-093012-a1b2/3
-"""
-
-
-def configure(parser: ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
-    _command(commands, "list", "list rejected attempts, newest first", "ralph rescue list --json")
-    for name, summary in (
-        ("show", "show what an attempt changed"),
-        ("restore", "restore the files of an attempt to the working tree, uncommitted"),
-        ("drop", "delete an attempt for good"),
-    ):
-        one = _command(commands, name, summary, f"ralph rescue {name} 20260115-093012-a1b2/3")
-        one.add_argument("name", metavar="NAME", help="RUN/ITERATION, from `ralph rescue list`")
-
-
-def _command(commands: Any, name: str, summary: str, example: str) -> ArgumentParser:
-    parser = cast(ArgumentParser, commands.add_parser(name, help=summary, description=summary, examples=example))
-    add_project(parser)
-    add_json(parser)
-    return parser
 
 
 def run(args: Namespace) -> int:

@@ -1,135 +1,168 @@
-"""Work through the plan: one agent session per iteration, judged by checks that
-Ralph runs itself.
-
-Accepted work is committed. Everything else is saved under refs/ralph/rescue/
-and rolled back. The run ends when every story is done and the checks pass on
-the final tree, or tells you why it stopped."""
+"""`ralph run` and `ralph build`: work through the plan."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-from argparse import ArgumentParser, Namespace, _ArgumentGroup
-from collections.abc import Callable, Iterator
+import selectors
+import sys
+import time
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
+from pathlib import Path
 
-from ralph.cli.arguments import add_workspace
-from ralph.cli.limit_question import BaselineQuestion, LimitQuestion
-from ralph.cli.output import ask, can_draw, emit_line, is_interactive, lost_output, note, say, warn
+from ralph.cli.output import (
+    ask,
+    can_draw,
+    emit_bytes,
+    emit_json,
+    emit_line,
+    fail,
+    is_interactive,
+    lost_output,
+    note,
+    say,
+    warn,
+)
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
-from ralph.cli.words import TERMINAL_CLOSED
-from ralph.config.flags import add_options
+from ralph.cli.words import TERMINAL_CLOSED, until_when
+from ralph.config.keys import BUILD_VARIABLES
 from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError, UsageError
-from ralph.core.events import Record
+from ralph.core.events import AgentStarted, Record, RunStarted, WaitStarted
+from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
+from ralph.core.text import one_line
 from ralph.doctor.sandbox import sandbox
+from ralph.host.process.detach import Background, Waiting, fork
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.table import require_process_control
 from ralph.journal.records import Listener
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
 from ralph.run.launch import STASHED, Launched, agree, launch, prepare_spec
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path
 from ralph.workspace.runs import last_run
 from ralph.workspace.settings_check import refuse_misfits, refuse_unknown_names
 
-EXAMPLES = """
-ralph run                          until every story is done
-ralph run -n 5 --model sonnet      at most five iterations, with this model
-ralph run --once --verbose         one iteration, and show what the agent does
-ralph run --acceptance hidden      another session writes tests first, unseen by the one that implements
-ralph run --exam                   another session writes end-to-end tests at the end
-ralph run --max-cost 10            stop before it costs more than $10
-ralph run --dry-run                show story, prompt, command and checks only
-"""
-
-_COMMON = ("max_iterations", "agent.model", "budget.run_usd", "max_run_time", "review.when")
-_SETTINGS = {
-    "limits": (
-        "timeout",
-        "idle_timeout",
-        "max_loops_per_task",
-        "circuit_breaker.on_stuck",
-        "agent.budget_usd",
-        "budget.run_tokens",
-        "rate_limit_per_hour",
-        "token_limit_per_hour",
-        "limit_share",
-        "on_limit",
-        "max_allowed_iterations",
-    ),
-    "agent": (
-        "agent.name",
-        "agent.command",
-        "agent.script",
-        "prompt",
-        "agent.allowed_tools",
-        "agent.disallowed_tools",
-        "permissions",
-        "web",
-        "allow_paths",
-        "agent.fallback_model",
-        "fallback",
-        "routing.enabled",
-    ),
-    "review": (
-        "review.cap",
-        "review.on_cap",
-        "review.on_stalemate",
-        "review.agent",
-        "review.model",
-        "review.reviewers",
-    ),
-    "checks and git": (
-        "proof.minimum",
-        "acceptance",
-        "exam",
-        "baseline",
-        "tamper",
-        "tests",
-        "canary",
-        "rollback",
-        "push",
-        "archive.on_complete",
-    ),
-}
-"""Heading in `--help` → the settings that can be changed for one run."""
+LOG = "output.log"
+"""The log of a detached run, in the folder of the run."""
+_PATIENCE = 5.0
+_WORKING = "working"
 
 
-def configure(parser: ArgumentParser) -> None:
-    """The common options come first, without a heading; everything else has one."""
-    parser.add_argument("--dry-run", action="store_true", help="show story, prompt, command and checks; change nothing")
-    parser.add_argument(
-        "--story", dest="stories", action="append", default=[], metavar="ID", help="only this story; repeatable"
-    )
-    parser.add_argument("--once", action="store_true", help="run one iteration")
-    add_options(parser, _COMMON)
-    parser.add_argument("--detach", action="store_true", help="run in the background, without a terminal")
-    parser.add_argument("--worktree", action="store_true", help="work in a separate git worktree, on its own branch")
-    add_workspace(parser)
-    groups = {title: parser.add_argument_group(title) for title in ("before the run", *_SETTINGS, "output")}
-    for title, keys in _SETTINGS.items():
-        add_options(groups[title], keys)
-    before = groups["before the run"]
-    before.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
-    before.add_argument("--stash", action="store_true", help="stash uncommitted changes first")
-    before.add_argument("--reset-circuit", action="store_true", help="retry failed stories and forget usage limits")
-    before.add_argument(
-        "--allow-broken-checks", action="store_true", help="start although a check cannot run or fails before any work"
-    )
-    before.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
-    where = before.add_mutually_exclusive_group()
-    where.add_argument("--sandbox", action="store_true", help="refuse to run outside a container")
-    where.add_argument("--no-sandbox", action="store_true", help="run anywhere (default)")
-    add_output(groups["output"])
+def run_detached(run: Callable[[Listener], int], *, as_json: bool) -> int:
+    """Call `run` in a background process, with a listener that must get each record first."""
+    side = fork()
+    if isinstance(side, Background):
+        return run(_Reporter(side))
+    return _wait(side, as_json=as_json)
 
 
-def add_output(shown: _ArgumentGroup) -> None:
-    shown.add_argument("-v", "--verbose", action="store_true", help="also show what the agent does")
-    shown.add_argument("-q", "--quiet", action="store_true", help="print only the summary")
-    shown.add_argument("--plain", action="store_true", help="print lines instead of the live view, and ask nothing")
-    shown.add_argument("--json", action="store_true", help="print events, one JSON object per line")
+class _Reporter:
+    """Signals the launcher that the run has started, and redirects the output to the log."""
+
+    def __init__(self, background: Background) -> None:
+        self._background = background
+
+    def __call__(self, record: Record) -> None:
+        match record.event:
+            case RunStarted(run=run, workspace=workspace):
+                log = journal_path(workspace_state(Path(workspace), os.environ), run).with_name(LOG)
+                self._background.log_to(log)
+                self._background.tell(f"{run} {log}")
+            case AgentStarted() | WaitStarted():
+                self._background.tell(_WORKING)
+
+
+def _wait(side: Waiting, *, as_json: bool) -> int:
+    first = side.hear()
+    if first is None:
+        code = side.end()
+        if code > 128 and code not in (ExitCode.INTERRUPTED, ExitCode.TERMINATED):
+            fail(f"the run was killed by signal {code - 128} before it started")
+        return code
+    run, _, log = first.partition(" ")
+    if side.hear(_PATIENCE) is None:
+        emit_bytes(Path(log).read_bytes())
+        return side.end()
+    if as_json:
+        emit_json({"run": run, "pid": side.pid, "log": log})
+        return int(ExitCode.COMPLETE)
+    say(f"run {run} started in the background (pid {side.pid})")
+    say("  watch it   ralph watch")
+    say("  stop it    ralph stop")
+    say(f"  output     {log}")
+    return int(ExitCode.COMPLETE)
+
+
+SECONDS = 30.0
+_BASELINE_SECONDS = 300.0
+_LOOK = 0.2
+_AT_LIMIT = {"w": "wait", "wait": "wait", "e": "exit", "exit": "exit"}
+_AT_BASELINE = {
+    "c": "continue", "continue": "continue", "n": "no-worse", "no-worse": "no-worse", "s": "stop", "stop": "stop",
+}  # fmt: skip
+
+
+class _Question:
+    """`quiet` returns a context in which no live view draws over the question."""
+
+    def __init__(self, stop: StopSignal, quiet: Callable[[], AbstractContextManager[object]]) -> None:
+        self._stop = stop
+        self._quiet = quiet
+
+    def _answer(
+        self, answers: Mapping[str, str], help_text: str, seconds: float, is_enough: Callable[[], bool] = lambda: False
+    ) -> str:
+        """One of `answers`; "nobody" after the time limit; empty if another request to the run arrives first."""
+        deadline = time.monotonic() + seconds
+        with selectors.DefaultSelector() as selector, contextlib.suppress(OSError, ValueError):
+            selector.register(sys.stdin, selectors.EVENT_READ, data=True)
+            selector.register(self._stop.fileno(), selectors.EVENT_READ)
+            while not self._stop.requested and (left := deadline - time.monotonic()) > 0:
+                if is_enough():
+                    return ""
+                for key, _ in selector.select(min(left, _LOOK)):
+                    if not key.data:
+                        self._stop.drain()
+                    elif not (typed := os.read(sys.stdin.fileno(), 4096)):
+                        return "nobody"
+                    elif answer := answers.get(typed.decode("utf-8", "replace").strip().lower()):
+                        return answer
+                    else:
+                        note(help_text)
+        return "nobody"
+
+
+class LimitQuestion(_Question):
+    """At a usage limit: wait or exit? Without an answer `on_limit` decides."""
+
+    def __init__(
+        self, stop: StopSignal, quiet: Callable[[], AbstractContextManager[object]], *, exits: bool = False
+    ) -> None:
+        super().__init__(stop, quiet)
+        self._silence = f"without an answer within {SECONDS:.0f} s it {'exits' if exits else 'waits'}"
+
+    def __call__(self, why: str, until: float, is_enough: Callable[[], bool]) -> str:
+        with self._quiet():
+            note(f"{one_line(why)}, until {until_when(until, time.time())}.", "yellow")
+            note(f"Wait, or exit? [w/e], then Enter; {self._silence}.", "bold")
+            return self._answer(_AT_LIMIT, "w waits, e exits", SECONDS, is_enough)
+
+
+class BaselineQuestion(_Question):
+    """A check fails before any work: continue or stop? Without an answer the run stops."""
+
+    def __call__(self, why: str) -> str:
+        with self._quiet():
+            note(f"{one_line(why)}. With `baseline: strict` every story is rejected until it passes.", "yellow")
+            note("Continue (c), do not reject stories for it (n, `baseline: no-worse`), or stop (s)?", "bold")
+            return self._answer(_AT_BASELINE, "type c, n or s, then Enter", _BASELINE_SECONDS)
 
 
 def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
@@ -163,7 +196,6 @@ def _run(args: Namespace, prepared: Launched) -> int:
         agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
     if not args.detach:
         return _carry_out(args, prepared, asks=asks is not None)
-    from ralph.cli.detached import run_detached
 
     def in_background(reporter: Listener) -> int:
         args.plain = True
@@ -246,3 +278,13 @@ def _ask_trust(verdict: Verdict) -> bool:
     for line in verdict.difference:
         note(line)
     return ask("Run these commands?")
+
+
+def build(args: Namespace) -> int:
+    if args.iterations is not None:
+        if not args.iterations.isascii() or not args.iterations.isdigit() or int(args.iterations) < 1:
+            raise UsageError(f"{args.iterations!r} is not a number of iterations", hint="e.g. `ralph build 10 --prd 1`")
+        vars(args).setdefault("setting:max_iterations", int(args.iterations))
+    if args.layout is None:
+        args.layout = "plan.md"
+    return run(args, extra_env=dict(BUILD_VARIABLES))

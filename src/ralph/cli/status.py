@@ -1,20 +1,19 @@
-"""Show the stories of a plan, their states, the progress and the last run."""
+"""`ralph status`: show the stories, their states and the last run."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterator
 
 import msgspec
 
-from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.plain_view import checks_line, position
 from ralph.cli.show import as_json, cells, fit, grades_line, id_width, line_width, progress_bar, story_lines
-from ralph.cli.words import TERMINAL_CLOSED, duration, money, plural, tokens, until_when
+from ralph.cli.words import TERMINAL_CLOSED, duration, money, tokens, until_when
 from ralph.config.schema import minimum_grade
 from ralph.core.agent import Tokens
 from ralph.core.errors import BadData, PlanError, RalphError
@@ -23,7 +22,7 @@ from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.proof import KEPT_UNPROVEN, Grade, count_grades
 from ralph.core.review import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.journal.records import read
 from ralph.journal.run_state import RunState
 from ralph.planning.waiting import waiting
@@ -35,23 +34,10 @@ from ralph.workspace.find import Choice, OpenPlan, find_repo, open_plan, opened_
 from ralph.workspace.own_files import bookkeeping
 from ralph.workspace.runs import LastRun, Standing, active_runs, last_run
 
-EXAMPLES = """
-ralph status                 the plan of this workspace
-ralph status -f user-login   one of several plans
-ralph status --json          for scripts
-"""
 _MOST = 40
 _MOST_UNPROVEN = 5
 _DONE_BEFORE = 3
 """Number of done stories shown before the first open one when the list is cut."""
-
-
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument(
-        "-a", "--all", action="store_true", help=f"list every story, even if there are more than {_MOST}"
-    )
-    add_json(parser)
-    add_workspace(parser)
 
 
 def run(args: Namespace) -> int:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ralph.cli.figures import review_lines
 from ralph.cli.output import paint, say_raw
 from ralph.cli.plain_view import refused
 from ralph.cli.report_pages import WHERE
+from ralph.cli.runs import review_lines
 from ralph.cli.show import grades_line, progress_bar
-from ralph.cli.words import duration, exceptions, money, plural, tokens
+from ralph.cli.words import duration, exceptions, money, tokens
 from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.proof import KEPT_UNPROVEN
 from ralph.core.review import OPEN_FINDINGS
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Figures
 from ralph.report.advice import next_step

@@ -1,88 +1,130 @@
-"""The commands: name → its module and a one-line summary. Nothing is imported until a command is called."""
+"""The commands: what is typed, the function that does it, and a summary. Nothing is imported before a call.
+
+A command of two words is an action of a family: `ralph plan import`. `ralph plan` alone does the family's usual work.
+"""
+
+DAILY = [
+    "init", "plan", "check", "run", "watch", "status", "stop", "answer", "report", "log", "retry", "explain", "memory",
+]  # fmt: skip
+"""The commands that a bare `ralph` lists, in order of use. `ralph help --all` lists the others."""
+
+# Heading: module of `cli.syntax`. Then: command, module of `cli` and function, summary, older names of the command.
+_TABLE = """
+Plan the work: plan
+  init               init                       set up Ralph in a project and start a plan
+  plan               planning:plan              plan with an agent, from an idea or from requirements
+  plan import        plan_files:import_plan     import issues, checklists, beads or another tool's plan  import
+  plan export        plan_files:export_plan     write the plan in another layout  export
+  plan convert       plan_files:convert_plan    convert the plan to another layout  convert
+  plan archive       archive                    archive a plan, list archives, restore one  archive
+  plan sync          plan_files:compare_beads   compare a spec with its beads  verify-sync
+  add                planning:add               turn a request into new stories, with an agent  plan add
+  fix                planning:fix               turn a bug report into a story with a failing check  plan fix
+  task               task                       list, show, add and edit stories
+  check              check                      check that the plan is ready to run  plan check
+Run: run
+  run                run                        work through the plan until every story is done
+  watch              watch                      show a run live, from any terminal
+  pause              control:pause              pause a run after the current iteration
+  resume             control:resume             resume a paused run
+  stop               control:stop               stop a run after the current iteration, or now
+  note               control:leave_note         leave a note for the next session
+  retry              control:retry_stories      give failed stories another chance
+  answer             control:answer_question    list open questions, or answer one
+See what happened: history
+  status             status                     show the stories, their states and the last run
+  report             report                     show what a run did: stories, commits, cost, questions  runs report
+  log                log                        show the events of a run  runs log
+  explain            explain:explain_run        explain why a run ended and what to do next  runs explain
+  explain circuit    explain:show_circuit       show the circuit breakers of a run  circuit, runs circuit
+  explain route      explain:show_route         show which agent and model would get a story  route
+  explain prompt     explain:show_prompt        print the prompt of the next session  prompt
+  runs               runs:list_runs             list the runs of this workspace  runs list
+  runs cost          cost                       show what runs cost, and a forecast for the rest  cost
+  runs stats         runs:show_stats            show statistics: attempts, verdicts, reviews  stats
+  runs replay        runs:replay_run            replay the decisions of a recorded run  replay
+Verify: proof
+  verify             proof:verify               run the checks now
+  proof              proof:show_proof           show why a story counts as done
+  proof audit        proof:audit_stories        re-verify every finished story against its proof  audit
+  proof exam         proof:exam                 have a session write end-to-end tests for a finished plan  exam
+  rescue             rescue                     list, show, restore or drop rejected work
+Memory: memory
+  memory             memory:show_learnings      list, search and record what sessions learned  learnings, memory list
+  memory add         memory:add_learning        record something for later sessions  learn
+  memory compact     memory:compact_learnings   summarise the learnings with an agent  compact
+  memory budget      memory:show_budget         show how many tokens every session starts with  budget
+Setup: setup
+  config             config:show_settings       show and change settings  config show
+  config get         config:get                 print one setting
+  config set         config:change              set a key in a config file
+  config unset       config:change              remove a key from a config file
+  config schema      config:schema              print a JSON Schema of the config files
+  config paths       config:paths               print the files and folders Ralph uses  paths
+  config completion  help:completion            print a completion script for bash, zsh or fish  completion
+  trust              trust                      review and trust the commands of a workspace
+  doctor             doctor:check_machine       check this machine
+  doctor preflight   doctor:check_run           check everything a run needs, without starting one  preflight
+  doctor notify      doctor:test_notifications  test the notifications  notify test, notify
+  hooks              hooks:status               install and inspect the Claude Code hooks  hooks status
+  hooks install      hooks:install              add the hooks to a settings file
+  hooks uninstall    hooks:uninstall            remove the hooks from a settings file
+  hooks at-stop      hooks:at_stop              used by the Stop hook: what keeps the agent from stopping
+  hooks plugin       hooks:plugin               write a Claude Code plugin  plugin write, plugin
+  guard              guard                      show whether the agent may run a command
+  detect             detect                     detect test results and usage limits in text
+  help               help:show_help             list the commands, or explain one
+Hidden: run
+  build              run:build                  run one numbered PRD: `ralph build 10 --prd 1`
+"""
+_HIDDEN = "Hidden"
 
 
 class Entry:
     """A plain class: importing NamedTuple or dataclass would cost more than the rest of `ralph --version`."""
 
-    __slots__ = ("module", "summary")
+    __slots__ = ("group", "names", "run", "summary", "syntax")
 
-    def __init__(self, module: str, summary: str) -> None:
-        self.module = module
+    def __init__(self, group: str, syntax: str, run: str, summary: str, names: str) -> None:
+        self.group = group
+        self.syntax = syntax
+        self.run = run
         self.summary = summary
-
-
-DAILY = ("init", "plan", "check", "run", "watch", "status", "stop", "answer", "report", "retry")
-"""The commands that a bare `ralph` lists, in order of use. `ralph help --all` lists the others."""
-
-GROUPS: dict[str, dict[str, Entry]] = {
-    "Plan the work": {
-        "init": Entry("ralph.cli.init", "set up Ralph in a project and start a plan"),
-        "plan": Entry("ralph.cli.plan", "plan with an agent, from an idea or from requirements"),
-        "add": Entry("ralph.cli.add", "turn a request into new stories, with an agent"),
-        "fix": Entry("ralph.cli.fix", "turn a bug report into a story with a failing check"),
-        "task": Entry("ralph.cli.task", "list, show, add and edit stories"),
-        "import": Entry("ralph.cli.import_plan", "import issues, checklists, beads or another tool's plan"),
-        "check": Entry("ralph.cli.check", "check that the plan is ready to run"),
-    },
-    "Run": {
-        "run": Entry("ralph.cli.run", "work through the plan until every story is done"),
-        "watch": Entry("ralph.cli.watch", "show a run live, from any terminal"),
-        "build": Entry("ralph.cli.build", "run one numbered PRD: `ralph build 10 --prd 1`"),
-        "pause": Entry("ralph.cli.pause", "pause a run after the current iteration"),
-        "resume": Entry("ralph.cli.resume", "resume a paused run"),
-        "stop": Entry("ralph.cli.stop", "stop a run after the current iteration, or now"),
-        "retry": Entry("ralph.cli.retry", "give failed stories another chance"),
-        "answer": Entry("ralph.cli.answer", "list open questions, or answer one"),
-        "note": Entry("ralph.cli.note", "leave a note for the next session"),
-    },
-    "See what happened": {
-        "status": Entry("ralph.cli.status", "show the stories, their states and the last run"),
-        "report": Entry("ralph.cli.report", "show what a run did: stories, commits, cost, questions"),
-        "log": Entry("ralph.cli.log", "show the events of a run"),
-        "explain": Entry("ralph.cli.explain", "explain why a run ended and what to do next"),
-        "runs": Entry("ralph.cli.runs", "list the runs of this workspace"),
-        "cost": Entry("ralph.cli.cost", "show what runs cost, and a forecast for the rest"),
-        "stats": Entry("ralph.cli.stats", "show statistics: attempts, verdicts, reviews"),
-        "circuit": Entry("ralph.cli.circuit", "show the circuit breakers of a run"),
-    },
-    "Verify": {
-        "verify": Entry("ralph.cli.verify", "run the checks now"),
-        "proof": Entry("ralph.cli.proof", "show why a story counts as done"),
-        "exam": Entry("ralph.cli.exam", "have a session write end-to-end tests for a finished plan"),
-        "audit": Entry("ralph.cli.audit", "re-verify every finished story against its proof"),
-        "rescue": Entry("ralph.cli.rescue", "list, show, restore or drop rejected work"),
-        "replay": Entry("ralph.cli.replay", "replay the decisions of a recorded run"),
-        "verify-sync": Entry("ralph.cli.verify_sync", "compare a spec with its beads"),
-    },
-    "Plan files": {
-        "export": Entry("ralph.cli.export", "write the plan in another layout"),
-        "convert": Entry("ralph.cli.convert", "convert the plan to another layout"),
-        "archive": Entry("ralph.cli.archive", "archive a plan, list archives, restore one"),
-    },
-    "Prompts and memory": {
-        "prompt": Entry("ralph.cli.prompt", "print the prompt of the next session"),
-        "route": Entry("ralph.cli.route", "show which agent and model would get a story"),
-        "budget": Entry("ralph.cli.budget", "show how many tokens every session starts with"),
-        "learn": Entry("ralph.cli.learn", "record something for later sessions"),
-        "learnings": Entry("ralph.cli.learnings", "list what was learned so far"),
-        "compact": Entry("ralph.cli.compact", "summarise the learnings with an agent"),
-    },
-    "Setup": {
-        "config": Entry("ralph.cli.config", "show and change settings"),
-        "trust": Entry("ralph.cli.trust", "review and trust the commands of a workspace"),
-        "doctor": Entry("ralph.cli.doctor", "check this machine"),
-        "preflight": Entry("ralph.cli.preflight", "check everything a run needs, without starting one"),
-        "notify": Entry("ralph.cli.notify", "test the notifications"),
-        "hooks": Entry("ralph.cli.hooks", "install and inspect the Claude Code hooks"),
-        "plugin": Entry("ralph.cli.plugin", "write a Claude Code plugin"),
-        "guard": Entry("ralph.cli.guard", "show whether the agent may run a command"),
-        "detect": Entry("ralph.cli.detect", "detect test results and usage limits in text"),
-        "paths": Entry("ralph.cli.paths", "print the files and folders Ralph uses"),
-        "help": Entry("ralph.cli.help", "list the commands, or explain one"),
-        "completion": Entry("ralph.cli.completion", "print a completion script for bash, zsh or fish"),
-    },
-}
+        self.names = names.split(", ") if names else []
 
 
 def entries() -> dict[str, Entry]:
-    return {name: entry for group in GROUPS.values() for name, entry in group.items()}
+    """Every command and action, by what is typed."""
+    found, group, syntax = {}, "", ""
+    for line in _TABLE.strip().splitlines():
+        if line.startswith(" "):
+            command, run, summary, names = [*(cell.strip() for cell in line.split("  ") if cell), ""][:4]
+            found[command] = Entry(group, syntax, run, summary, names)
+        else:
+            group, _, syntax = line.partition(": ")
+    return found
+
+
+def shown() -> dict[str, Entry]:
+    """The commands of one word, without those that only repeat another one."""
+    return {name: entry for name, entry in entries().items() if " " not in name and entry.group != _HIDDEN}
+
+
+def actions(family: str) -> dict[str, Entry]:
+    """The actions of a family, by their second word."""
+    return {name.split()[1]: entry for name, entry in entries().items() if name.startswith(f"{family} ")}
+
+
+def older_names() -> dict[str, str]:
+    """Another name → the command."""
+    return {name: command for command, entry in entries().items() for name in entry.names}
+
+
+def resolve(argv: list[str]) -> tuple[str, list[str]]:
+    """The command in a command line, by any of its names, and the arguments that follow. Empty if it is unknown."""
+    known, older = entries(), older_names()
+    for count in (2, 1):
+        words = " ".join(argv[:count])
+        if len(argv) >= count and (words in known or words in older):
+            return (words if words in known else older[words]), argv[count:]
+    return "", argv

@@ -7,12 +7,11 @@ import tempfile
 from pathlib import Path
 
 from ralph.cli.output import ask, ask_line, note, paint, warn
-from ralph.cli.words import plural
 from ralph.core.agent import Init, ToolUse
 from ralph.core.errors import SetupError
 from ralph.core.events import AgentSaid, AgentStarted, Record
 from ralph.core.problems import Severity
-from ralph.core.text import clean, one_line
+from ralph.core.text import clean, one_line, plural
 from ralph.planning.answer import Question
 from ralph.planning.proposal import Decision, Proposal, Word
 

@@ -1,17 +1,12 @@
-"""List, show, add and edit stories, in any layout. Only the bytes that change are
-written.
-
-Inside a run, an agent that calls `ralph task done` makes a claim; with review
-on, it submits the story for review."""
+"""`ralph task`: list, show, add and edit stories."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Iterable
-from typing import Any, cast
+from typing import Any
 
-from ralph.cli.arguments import Parser, add_json, add_workspace
 from ralph.cli.output import emit_json, note, say, say_raw, warn
 from ralph.cli.show import as_json, bead_lines, id_width, line_width, story_card, story_lines
 from ralph.core.changes import AddStory, Change, MoveStory, RemoveStory, SetFields, apply
@@ -42,91 +37,6 @@ from ralph.workspace.plan_edit import (
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ralph.plans.beads import Bead
-
-EXAMPLES = """
-ralph task list --state todo
-ralph task show US-003
-ralph task add "Log in with a passkey" --criterion "POST /passkey answers 201" --after US-003
-ralph task done US-003 --note "passkeys work, see tests/test_passkey.py"
-ralph task set US-004 --state blocked --why "waits for the API key"
-"""
-
-
-def configure(parser: ArgumentParser) -> None:
-    commands = parser.add_subparsers(dest="action", metavar="ACTION", required=True, parser_class=Parser)
-    states = [state.value for state in State]
-
-    one = _command(commands, "list", "list the stories", "ralph task list --state failed")
-    one.add_argument("--state", choices=states, help="only stories in this state")
-    one.add_argument("--ids", action="store_true", help="print only the IDs")
-
-    one = _command(commands, "show", "show one story", "ralph task show US-001")
-    one.add_argument("id", metavar="ID")
-
-    _command(commands, "next", "show the story a run would take next", "ralph task next --json")
-
-    one = _command(commands, "add", "add a story", 'ralph task add "Log in" --criterion "GET / is 200"')
-    one.add_argument("title", metavar="TITLE")
-    one.add_argument("--id", dest="new_id", metavar="ID", help="its ID (default: the next free one)")
-    one.add_argument("--after", metavar="ID", help="insert it after this story (default: at the end)")
-    _fields(one)
-
-    one = _command(commands, "set", "edit a story", "ralph task set US-001 --priority 1 --state blocked")
-    one.add_argument("id", metavar="ID")
-    one.add_argument("--title", metavar="TEXT", help="a new title")
-    one.add_argument("--state", choices=states, help="a new state")
-    one.add_argument("--why", metavar="TEXT", help="the reason for the states failed and blocked")
-    one.add_argument("--notes", metavar="TEXT", help="replace its notes")
-    one.add_argument("--force", action="store_true", help="even if it depends on open stories")
-    _fields(one)
-
-    one = _command(commands, "done", "mark a story done", 'ralph task done US-001 --note "what was done"')
-    one.add_argument("id", metavar="ID")
-    one.add_argument("--note", metavar="TEXT", default="", help="what was done, added to the story's notes")
-    one.add_argument("--force", action="store_true", help="even if it depends on open stories")
-
-    one = _command(commands, "reopen", "reopen a story that is done, failed or blocked", "ralph task reopen US-001")
-    one.add_argument("id", metavar="ID")
-
-    one = _command(commands, "remove", "remove a story from the plan", "ralph task remove US-004")
-    one.add_argument("id", metavar="ID")
-
-    one = _command(commands, "split", "split a story into parts", 'ralph task split US-003 "The API" "The page"')
-    one.add_argument("id", metavar="ID")
-    one.add_argument("titles", nargs="+", metavar="TITLE", help="the title of each part, at least two")
-
-    one = _command(commands, "move", "move a story", "ralph task move US-005 --before US-002")
-    one.add_argument("id", metavar="ID")
-    where = one.add_mutually_exclusive_group(required=True)
-    where.add_argument("--before", metavar="ID", help="before this story")
-    where.add_argument("--after", metavar="ID", help="after this story")
-    where.add_argument("--first", action="store_true", help="to the start")
-    where.add_argument("--last", action="store_true", help="to the end")
-
-
-def _command(commands: Any, name: str, summary: str, example: str) -> ArgumentParser:
-    parser = cast(ArgumentParser, commands.add_parser(name, help=summary, description=summary, examples=example))
-    add_json(parser)
-    add_workspace(parser)
-    return parser
-
-
-def _fields(parser: ArgumentParser) -> None:
-    parser.add_argument("--description", metavar="TEXT", help="what and why")
-    parser.add_argument(
-        "--criterion",
-        dest="criteria",
-        action="append",
-        metavar="TEXT",
-        help="an acceptance criterion; repeatable, '' for none",
-    )
-    parser.add_argument("--priority", type=float, metavar="N", help="1 is the highest")
-    parser.add_argument(
-        "--depends-on", action="append", metavar="ID", help="a story that must be done first; repeatable, '' for none"
-    )
-    parser.add_argument(
-        "--verify", action="append", metavar="COMMAND", help="a command that proves the story; repeatable, '' for none"
-    )
 
 
 def run(args: Namespace) -> int:

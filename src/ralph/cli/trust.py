@@ -1,17 +1,11 @@
-"""Review and trust the commands of a workspace: checks, steps, the agent's command
-line, the verify commands of the plan, the hooks of .claude/settings.json.
-
-They may come from somebody else, so Ralph runs them only after you have seen
-them. Trust is stored outside the workspace, by content: when a command changes,
-Ralph asks again and shows the difference."""
+"""`ralph trust`: review and trust the commands of a workspace."""
 
 from __future__ import annotations
 
 import os
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from pathlib import Path
 
-from ralph.cli.arguments import add_json, add_workspace
 from ralph.cli.output import ask, emit_json, is_interactive, note, say, warn
 from ralph.config.flags import flags_of
 from ralph.config.layers import load
@@ -23,23 +17,6 @@ from ralph.state.places import trust_file
 from ralph.workspace.find import Choice, choose_plan, find_plans, open_settings, root_of, store_for
 from ralph.workspace.settings_check import chosen_layout
 from ralph.workspace.trust import gather, is_trusted_by, read_record, refuse_inside_loop, revoke, write_trust
-
-EXAMPLES = """
-ralph trust              show the commands and ask
-ralph trust --show       only show them
-ralph trust -y           trust them without being asked
-ralph trust --revoke     forget what was trusted in this workspace
-"""
-
-
-def configure(parser: ArgumentParser) -> None:
-    action = parser.add_mutually_exclusive_group()
-    action.add_argument("--show", action="store_true", help="show the commands and whether they are trusted")
-    action.add_argument("--revoke", action="store_true", help="forget what was trusted in this workspace")
-    action.add_argument("-y", "--yes", action="store_true", help="trust them without being asked")
-    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
-    add_json(parser)
-    add_workspace(parser)
 
 
 def run(args: Namespace) -> int:

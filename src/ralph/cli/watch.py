@@ -1,16 +1,12 @@
-"""Show a run live, from any terminal. Read-only: Ctrl-C leaves the run alone.
-
-Without RUN: the current run of this workspace or one of its worktrees, or the last one. A run that has ended is shown
-with its summary; one that was killed, with what the next run will do. If stdout is not a terminal, it prints lines."""
+"""`ralph watch`: show a run live, from any terminal."""
 
 from __future__ import annotations
 
 import os
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import Namespace
 from collections.abc import Callable
 
-from ralph.cli.arguments import add_workspace
 from ralph.cli.output import can_draw, note, say_raw
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
@@ -27,22 +23,9 @@ from ralph.state.locks import is_alive
 from ralph.workspace.find import root_of
 from ralph.workspace.runs import choice_of, run_to_watch
 
-EXAMPLES = """
-ralph watch                    the current run, or the last one
-ralph watch 20260115-0930      a run by its ID or a unique prefix of it
-ralph watch -v                 also what the agent says and does, as lines
-ralph watch | tee run.txt      as lines
-"""
 _TICK = 0.15
 _EARLIER = 8
 """Number of earlier lines shown on a terminal."""
-
-
-def configure(parser: ArgumentParser) -> None:
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
-    parser.add_argument("-v", "--verbose", action="store_true", help="also print what the agent says and does")
-    parser.add_argument("--plain", action="store_true", help="print lines instead of the live view")
-    add_workspace(parser)
 
 
 def run(args: Namespace) -> int:

@@ -1,12 +1,15 @@
-"""Durations, sums and verdicts as text, the same in every view."""
+"""Durations, sums, verdicts, budgets and forecasts as text, the same in every view."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable
 
+from ralph.budget.forecast import ENOUGH
 from ralph.core.agent import Tokens
+from ralph.core.events import Foreseen
 from ralph.core.evidence import CheckResult
+from ralph.core.limits import Limits
 from ralph.core.text import plural as plural
 from ralph.core.verdict import Kind
 
@@ -76,3 +79,48 @@ def exceptions(results: Iterable[CheckResult]) -> str:
     """The exceptions to "the checks pass": checks that may fail, and do."""
     failing = sum(not result.passed for result in results)
     return f", except {failing} that may fail" if failing else ""
+
+
+def foreseen(event: Foreseen) -> str:
+    """Each figure as a range from the median to the 90th percentile. Without a history, no forecast."""
+    if event.samples < ENOUGH:
+        return "no data yet"
+    low, high = (_figures(event, at) for at in (0, 1))
+    return ", ".join(a if a == b else f"{a.removesuffix(' iterations')}–{b}" for a, b in zip(low, high, strict=True))
+
+
+def ground_for(event: Foreseen) -> str:
+    """What the forecast is based on."""
+    if event.samples < ENOUGH:
+        return f"needs {ENOUGH} finished stories, {event.samples} so far"
+    return f"90%: up to {_figures(event, 1)[-1]}; from {plural(event.samples, 'story')} of this workspace"
+
+
+def _figures(event: Foreseen, at: int) -> list[str]:
+    figures = [plural(round(event.iterations[at]), "iteration"), duration(event.seconds[at])]
+    return [*figures, f"${event.usd[at]:,.2f}"] if event.usd is not None else figures
+
+
+def budget_line(event: Foreseen, cap: int, limits: Limits) -> str:
+    """`5 stories × about 3 iterations = about 15; cap 50 (5 stories × 10)`"""
+    total = round(event.iterations[0])
+    each = f"{event.iterations[0] / event.stories:.1f}".removesuffix(".0") if event.stories else "0"
+    word = "iteration" if each == "1" else "iterations"
+    line = f"{plural(event.stories, 'story')} × about {each} {word} = about {total}; cap {cap or 'none'}"
+    if limits.per_story and not limits.max_iterations and cap != limits.max_allowed:
+        line += f" ({plural(cap // limits.per_story, 'story')} × {limits.per_story})"
+    if is_short(event, cap):
+        line += f", which may be too low: {raise_cap(cap, limits)}"
+    return line
+
+
+def raise_cap(cap: int, limits: Limits) -> str:
+    """What to do about a cap that is too low: names the setting that causes it, never a value another one would cap."""
+    if cap == limits.max_allowed:
+        return "raise max_allowed_iterations, or set it to 0"
+    return "without max_iterations (-n) it follows from the plan"
+
+
+def is_short(event: Foreseen, cap: int) -> bool:
+    """Whether the cap would end the run before the plan is finished in at least half of the cases."""
+    return 0 < cap < round(event.iterations[0])

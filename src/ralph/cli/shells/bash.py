@@ -17,6 +17,13 @@ __COMMANDS__
     esac
 }
 
+# The command that an older name stands for.
+_ralph_older() {
+    case $1 in
+__OLDER__
+    esac
+}
+
 _ralph_options() {
     case $1 in
 __OPTIONS__
@@ -37,7 +44,7 @@ _ralph_offer() {
     file | folder)
         local IFS=$'\\n'
         compopt -o filenames 2>/dev/null
-        if [ "$1" = file ]; then COMPREPLY=($(compgen -f -- "$2")); else COMPREPLY=($(compgen -d -- "$2")); fi
+        if [ "$1" = file ]; then COMPREPLY+=($(compgen -f -- "$2")); else COMPREPLY+=($(compgen -d -- "$2")); fi
         ;;
     story)
         while IFS= read -r id; do
@@ -47,7 +54,7 @@ _ralph_offer() {
             esac
         done < <("$3" task list --ids 2>/dev/null)
         ;;
-    *) COMPREPLY=($(compgen -W "$1" -- "$2")) ;;
+    *) COMPREPLY+=($(compgen -W "$1" -- "$2")) ;;
     esac
 }
 
@@ -65,6 +72,8 @@ _ralph() {
         elif [[ " $(_ralph_commands "$path") " == *" $word "* ]]; then
             path="${path:+$path }$word"
             count=0
+        elif [ -z "$path" ] && [ -n "$(_ralph_older "$word")" ]; then
+            path=$(_ralph_older "$word")
         else
             count=$((count + 1))
         fi
@@ -76,7 +85,8 @@ _ralph() {
         _ralph_offer "$(_ralph_options "$path")" "$current" "$program"
     else
         kind=$(_ralph_commands "$path")
-        [ -z "$kind" ] && kind=$(_ralph_value "$path #$((count + 1))")
+        [ -n "$kind" ] && [ $count = 0 ] && _ralph_offer "$kind" "$current" "$program"
+        kind=$(_ralph_value "$path #$((count + 1))")
         [ -z "$kind" ] && kind=$(_ralph_value "$path #more")
         _ralph_offer "${kind:-text}" "$current" "$program"
     fi
@@ -87,9 +97,10 @@ complete -F _ralph ralph
 
 
 def script(ralph: Command) -> str:
-    commands, options, values = [], [], []
+    commands, options, values, older = [], [], [], []
     for command in ralph.family():
         path = " ".join(command.path)
+        older += [_case(name, command.path) for name in command.older]
         if command.subcommands:
             commands.append(_case(path, (sub.path[-1] for sub in command.subcommands)))
         options.append(_case(path, (flag for option in command.options for flag in option.flags)))
@@ -100,6 +111,7 @@ def script(ralph: Command) -> str:
             values.append(_case(f"{path} #{'more' if argument.repeats else place}", _offer(argument.value)))
     return (
         _SCRIPT.replace("__COMMANDS__", "\n".join(commands))
+        .replace("__OLDER__", "\n".join(older))
         .replace("__OPTIONS__", "\n".join(options))
         .replace("__VALUES__", "\n".join(values))
     )

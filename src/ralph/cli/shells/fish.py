@@ -20,6 +20,9 @@ function __ralph_path
         else
             set -l longer (string trim -- "$path $word")
             contains -- $longer $__ralph_commands; and set path $longer
+            if test -z "$path"; and set -l at (contains -i -- $word $__ralph_older)
+                set path $__ralph_newer[$at]
+            end
         end
     end
     echo $path
@@ -45,7 +48,14 @@ def script(ralph: Command) -> str:
         if option.value
         for flag in option.flags
     ]
-    lines = [f"set -g __ralph_commands {_list(commands)}", f"set -g __ralph_valued {_list(valued)}", ""]
+    older = [(name, " ".join(command.path)) for command in family for name in command.older]
+    lines = [
+        f"set -g __ralph_commands {_list(commands)}",
+        f"set -g __ralph_valued {_list(valued)}",
+        f"set -g __ralph_older {_list([name for name, _ in older])}",
+        f"set -g __ralph_newer {_list([path for _, path in older])}",
+        "",
+    ]
     lines.append("complete -c ralph -f")
     for command in family:
         lines += _of(command)

@@ -38,6 +38,10 @@ def _function(command: Command) -> str:
     specs += ["'1: :->command'", "'*:: :->rest'"]
     names = "".join(f"            {_quote(f'{sub.path[-1]}:{_plain(sub.summary)}')}\n" for sub in command.subcommands)
     cases = "".join(f"        {sub.path[-1]}) {_name(sub)} ;;\n" for sub in command.subcommands)
+    if not command.path:
+        cases += "".join(f"        {name}) {_name(one)} ;;\n" for one in command.family() for name in one.older)
+    takes_story = any(argument.value.kind is Kind.STORY for argument in command.arguments)
+    first = "        _ralph_stories\n" if takes_story else ""
     return f"""
 {_name(command)}() {{
     local state line
@@ -48,7 +52,7 @@ def _function(command: Command) -> str:
         commands=(
 {names}        )
         _describe command commands
-        ;;
+{first}        ;;
     rest)
         case $line[1] in
 {cases}        esac

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ralph.cli.arguments import WHICH_PLAN
-from ralph.cli.grammar import Command, Option
+from ralph.cli.grammar import Command, Option, read
 from ralph.core.exit_codes import ExitCode
 from ralph.report.advice import ADVICE
 
@@ -26,6 +26,13 @@ _PLAN_OPTIONS = """\
 
 Every command that reads a plan takes these options. Without them it uses the plan of the project around the current
 folder; with several plans, the one whose branch is checked out.
+"""
+
+_OTHER_NAMES = """\
+
+## Other names
+
+Older names work as before, with the same options, output and exit codes.
 """
 
 _EXIT_CODES = """\
@@ -47,12 +54,19 @@ The reason is in the last record of the journal and in the summary, with details
 
 def cli_page(ralph: Command) -> str:
     overview = _table(("command", "does"), ((_link(one), one.summary) for one in ralph.subcommands))
-    run = next((one.options for one in ralph.subcommands if one.path == ("run",)), ())
-    sections = [
-        _section(one, _plan_options(ralph), run if one.path == ("build",) else ()) for one in ralph.family()[1:]
-    ]
+    sections = [_section(one, _plan_options(ralph)) for one in ralph.family()[1:]]
     plan = [_PLAN_OPTIONS, _table(("option", "meaning"), _rows(_plan_options(ralph)))] if _plan_options(ralph) else []
     return "\n".join([_COMMANDS, overview, *plan, *sections])
+
+
+def other_names(ralph: Command) -> str:
+    """The names that `ralph help` does not list: those of commands before there were families, and `ralph build`."""
+    run = next(one.options for one in ralph.subcommands if one.path == ("run",))
+    rows = [(f"`ralph {name}`", _link(one)) for one in ralph.family() for name in one.older]
+    rows.append(("[`ralph build`](#ralph-build)", _link(read("run"))))
+    return "\n".join(
+        [_OTHER_NAMES, _table(("name", "command"), rows), _section(read("build"), _plan_options(ralph), run)]
+    )
 
 
 def _plan_options(ralph: Command) -> list[Option]:
@@ -111,7 +125,7 @@ def _usage(command: Command) -> str:
     words = [command.name]
     if any("--help" not in option.flags for option in command.options):
         words.append("[OPTIONS]")
-    if command.subcommands:
+    if command.subcommands and not command.is_family:
         words.append("ACTION …")
     for argument in command.arguments:
         word = argument.value.name + (" …" if argument.repeats else "")

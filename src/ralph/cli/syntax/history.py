@@ -1,0 +1,225 @@
+"""The syntax of the commands that show what happened."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from ralph.cli.arguments import add_json, add_workspace
+
+
+def status(parser: ArgumentParser) -> None:
+    """Show the stories of a plan, their states, the progress and the last run.
+
+    examples:
+      ralph status                 the plan of this workspace
+      ralph status -f user-login   one of several plans
+      ralph status --json          for scripts
+    """
+    parser.add_argument("-a", "--all", action="store_true", help="list every story of a long plan")
+    add_json(parser)
+    add_workspace(parser)
+
+
+def report(parser: ArgumentParser) -> None:
+    """Show what a run did. Without RUN: the current run, or the last one.
+
+    Shows which stories are done, how well each is proven, which failed or are
+    blocked and why, questions for you, cost and time, the commits and diffstat of
+    each story, what to look at first, and rejected attempts. Computed from the
+    journal and git.
+
+    examples:
+      ralph report                       the current run, or the last one
+      ralph report 20260115-0930         a run by its ID or a unique prefix of it
+      ralph report --html report.html    one self-contained page
+      ralph report --markdown -          to stdout, for a pull request
+    """
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
+    form = parser.add_mutually_exclusive_group()
+    form.add_argument("--html", metavar="FILE", help="write an HTML page; - for stdout")
+    form.add_argument("--markdown", metavar="FILE", help="write Markdown; - for stdout")
+    form.add_argument("--json", action="store_true", help="print JSON")
+    add_workspace(parser)
+
+
+def log(parser: ArgumentParser) -> None:
+    """Show the events of a run, from its journal. Without RUN: the last run. With the ID
+    of a story: its iterations, in all runs.
+
+    examples:
+      ralph log                      the last run
+      ralph log 20260115-0930        a run by its ID or a unique prefix of it
+      ralph log US-004               the iterations of a story, in all runs
+      ralph log --follow             until the run ends
+      ralph log --agent              the transcript of the last session
+      ralph log --agent 3            the transcript of iteration 3
+      ralph log --json | jq .event   every record, as JSON
+      ralph log --check              the full output of the last failing check
+      ralph log --check pytest       the last failing check with this in its name
+    """
+    parser.add_argument(
+        "run", nargs="?", default="", metavar="RUN|STORY", help="a run's ID or a unique prefix of it, or a story's ID"
+    )
+    parser.add_argument("-F", "--follow", action="store_true", help="continue until the run ends")
+    parser.add_argument("-v", "--verbose", action="store_true", help="also show what the agent did")
+    what = parser.add_mutually_exclusive_group()
+    what.add_argument(
+        "--agent", nargs="?", const="", metavar="ITERATION", help="the transcript of a session (default: the last one)"
+    )
+    what.add_argument("--check", nargs="?", const="", metavar="NAME", help="the output of the last failing check")
+    add_workspace(parser)
+    parser.add_argument("--json", action="store_true", help="print the records, one JSON object per line")
+
+
+def explain(parser: ArgumentParser) -> None:
+    """Explain why a run ended and what to do next. Without RUN: the last run.
+
+    `ralph explain grades` prints what the grades of proof mean, and
+    `ralph explain transitions` which state changes of a story are allowed, for
+    people and for each kind of session.
+
+    examples:
+      ralph explain                  the last run
+      ralph explain 20260115-0930    a run by a unique prefix of its ID
+      ralph explain grades           what proven, witnessed, reviewed and unproven mean
+      ralph explain transitions      the allowed state changes
+    """
+    parser.add_argument(
+        "what",
+        nargs="?",
+        default="",
+        metavar="RUN",
+        help="a run's ID or a unique prefix of it, or a topic: `grades`, `transitions`",
+    )
+    add_workspace(parser)
+    add_json(parser)
+
+
+def explain_circuit(parser: ArgumentParser) -> None:
+    """Show the circuit breakers of a run, of its stories and of its steps, and why one
+    tripped.
+
+    The next run starts with every breaker closed. `ralph run --reset-circuit` or
+    `ralph task reopen ID` retries stories that were set aside.
+
+    examples:
+      ralph explain circuit                 the current run, or the last one
+      ralph explain circuit 20260115-0930   a run by a unique prefix of its ID
+      ralph explain circuit --json          for scripts
+    """
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
+    add_workspace(parser)
+    add_json(parser)
+
+
+def explain_route(parser: ArgumentParser) -> None:
+    """Show which agent and model would work on a story, and the fallbacks.
+
+    With routing on, the model depends on how hard the story looks: its text, its
+    criteria, its failed attempts. `-m`, or a model set for a step, overrides that.
+    `fallback:` lists what to use when the first choice hits a usage limit, has
+    spent its budget or keeps failing.
+
+    examples:
+      ralph explain route                   for the next story
+      ralph explain route US-003            for this story
+      ralph explain route US-003 --routing  with routing switched on
+    """
+    from ralph.config.flags import add_options
+
+    parser.add_argument("story", nargs="?", metavar="STORY", help="the ID of the story (default: the next one)")
+    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
+    add_options(parser, ["agent.name", "agent.model", "routing.enabled", "fallback"])
+    add_json(parser)
+    add_workspace(parser)
+
+
+def explain_prompt(parser: ArgumentParser) -> None:
+    """Print the prompt of the next session exactly as the agent would get it, with an
+    estimate of its tokens.
+
+    examples:
+      ralph explain prompt                           for the next story
+      ralph explain prompt --story US-003            for this story
+      ralph explain prompt --mode review --json      for a reviewer, with the system prompt
+    """
+    from ralph.config.flags import add_options
+    from ralph.core.plan import Mode
+
+    parser.add_argument("--story", metavar="ID", help="the story (default: the next one)")
+    modes = [mode.value for mode in Mode]
+    parser.add_argument("--mode", choices=modes, help="the kind of session (default: what the story needs next)")
+    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
+    add_options(parser, ["prompt"])
+    add_json(parser)
+    add_workspace(parser)
+
+
+def runs(parser: ArgumentParser) -> None:
+    """List the runs of this workspace, newest first, and how each of them ended.
+
+    examples:
+      ralph runs                     the last 20
+      ralph runs -f user-login -n 5  the last five of one plan
+      ralph runs --json              for scripts
+    """
+    parser.add_argument("-n", "--number", type=int, default=20, metavar="N", help="how many runs (default: 20)")
+    add_workspace(parser)
+    add_json(parser)
+
+
+def runs_cost(parser: ArgumentParser) -> None:
+    """Show what the runs of this workspace cost in money and tokens, and what the rest
+    of the plan may take.
+
+    `~` marks a cost that was estimated from list prices, `≤` an upper limit reserved
+    for a session that never reported its cost. An unknown cost is shown as unknown,
+    not as zero.
+
+    examples:
+      ralph runs cost                       totals, today, and what is left of the budgets
+      ralph runs cost --by story            per story
+      ralph runs cost --receipts            per iteration: tokens, cost, outcome
+      ralph runs cost --run 20260115-0930   the iterations of one run
+      ralph runs cost --forecast            what the rest of the plan may take
+    """
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--by", choices=("story", "model", "day", "run"), help="group by")
+    shown.add_argument("--receipts", action="store_true", help="one line per iteration")
+    shown.add_argument("--forecast", action="store_true", help="forecast the rest of the plan")
+    shown.add_argument("--reset", action="store_true", help="reset the budgets of the workspace and its stories")
+    parser.add_argument(
+        "--run", metavar="RUN", default="", help="only this run (shows its receipts unless --by is given)"
+    )
+    add_json(parser)
+    add_workspace(parser)
+
+
+def runs_stats(parser: ArgumentParser) -> None:
+    """Show statistics of this workspace: attempts, verdicts, reviews, review findings
+    and the cost of reviews.
+
+    A story that took several runs counts once.
+
+    examples:
+      ralph runs stats                          all runs of this workspace
+      ralph runs stats --run 20260115-0930      one run, by a unique prefix of its ID
+      ralph runs stats --json                   for scripts
+    """
+    parser.add_argument("--run", default="", metavar="RUN", help="a run's ID or a unique prefix of it (default: all)")
+    add_workspace(parser)
+    add_json(parser)
+
+
+def runs_replay(parser: ArgumentParser) -> None:
+    """Replay the decisions of a recorded run and list those that would differ today.
+
+    The same journal gives the same decisions, unless Ralph itself has changed.
+
+    examples:
+      ralph runs replay                 the last run
+      ralph runs replay 20260115-0930   a run by a unique prefix of its ID
+    """
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
+    add_workspace(parser)
+    add_json(parser)
