@@ -50,7 +50,7 @@ def print_findings(lines: list[Line]) -> None:
 
 def check_run(args: Namespace) -> int:
     from ralph.doctor.preflight import preflight
-    from ralph.run.launch import Launched
+    from ralph.run.spec import Launched
 
     ref, settings = open_ref(args)
     prepared = Launched(ref=ref, settings=settings, plan=_plan(ref))

@@ -30,8 +30,8 @@ from ralph.workspace.runs import chosen_run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ralph.run.launch import Launched
     from ralph.run.route import Route
+    from ralph.run.spec import Launched
 
 _BELOW = {
     Grade.PROVEN: "a story with a lower grade is rejected",
@@ -191,8 +191,8 @@ def _tell_rules(found: Circuits) -> None:
 
 
 def show_route(args: Namespace) -> int:
-    from ralph.run.launch import Launched
     from ralph.run.route import route
+    from ralph.run.spec import Launched
 
     ref, settings = open_ref(args)
     prepared = Launched(ref=ref, settings=settings, plan=store_for(ref, os.environ).load().plan)
@@ -226,7 +226,7 @@ def _who(agent: str, model: str) -> str:
 
 def show_prompt(args: Namespace) -> int:
     from ralph.run.dry_run import session_of
-    from ralph.run.launch import Launched
+    from ralph.run.spec import Launched
     from ralph.session.steps import plan_steps
 
     ref, settings = open_ref(args)

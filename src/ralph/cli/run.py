@@ -43,7 +43,9 @@ from ralph.host.process.table import require_process_control
 from ralph.journal.records import Listener
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
-from ralph.run.launch import STASHED, Launched, agree, launch, prepare_spec
+from ralph.run.launch import Caller, agree, launch, prepare_spec
+from ralph.run.repository import STASHED
+from ralph.run.spec import Launched
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path
 from ralph.workspace.runs import last_run
@@ -223,7 +225,8 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
             limit = LimitQuestion(stop, _quiet(view), exits=exits)
             baseline = BaselineQuestion(stop, _quiet(view))
         with _all_at_once(prepared, state):
-            ended = launch(prepared, os.environ, stop, listeners, tell=tell, ask=limit, ask_baseline=baseline)
+            caller = Caller(env=os.environ, stop=stop, tell=tell, listeners=listeners, ask=limit, ask_baseline=baseline)
+            ended = launch(prepared, caller)
     with lost_output():  # the run is over: what it came to is known, whoever reads it
         if not args.json:
             print_summary(state, tally.figures())

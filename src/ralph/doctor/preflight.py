@@ -32,10 +32,10 @@ from ralph.proof.check_run import run_check
 from ralph.proof.check_trouble import why_not_runnable
 from ralph.proof.place import expected_place, request_for
 from ralph.review.material import lens
-from ralph.run.execute import ours, refuse_unless_ready
-from ralph.run.launch import Launched, probe
+from ralph.run.launch import probe
 from ralph.run.notifications import channels
-from ralph.run.spec import RunSpec
+from ralph.run.repository import ours, refuse_unless_ready
+from ralph.run.spec import Launched, RunSpec
 from ralph.session.choice import known_agents
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
@@ -230,7 +230,7 @@ def _prompts(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
 def _repository(prepared: Launched, env: Mapping[str, str]) -> Iterator[Finding]:
     repo = find_repo(prepared.ref, prepared.settings, env)
     spec = RunSpec(run="preflight", ref=prepared.ref, settings=prepared.settings, repo=repo)
-    if not prepared.stash and not prepared.worktree:
+    if not prepared.options.stash and not prepared.options.worktree:
         if unfinished := open_run(repo.root, env):
             yield warn(
                 f"run {unfinished.run} has not ended: changed files may be its agent's",

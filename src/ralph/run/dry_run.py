@@ -27,9 +27,8 @@ from ralph.prompts.review import Matter
 from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore, has_check, is_needed
 from ralph.proof.exam_session import ExamRounds, is_due
 from ralph.review.material import Reviewing
-from ralph.run.launch import Launched
 from ralph.run.session import session_for
-from ralph.run.spec import RunSpec
+from ralph.run.spec import Launched, RunSpec
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
 from ralph.state.places import plan_state, workspace_state
@@ -68,7 +67,9 @@ def next_move(prepared: Launched, env: Mapping[str, str], spending: Spending | N
     config, plan = prepared.settings.config, prepared.plan
     folder = plan_state(prepared.ref, env)
     tests = AcceptanceStore(folder / FOLDER)
-    due = prepared.exam or (not prepared.stories and is_due(config, plan, ExamRounds(folder, tests).of(plan)))
+    due = prepared.options.exam or (
+        not prepared.options.stories and is_due(config, plan, ExamRounds(folder, tests).of(plan))
+    )
     steps = plan_steps(prepared.settings, prepared.ref.root)
     return decide(
         plan,

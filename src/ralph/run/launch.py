@@ -2,75 +2,72 @@
 
 from __future__ import annotations
 
+import os
+import platform
 import shlex
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 
 import msgspec
 from msgspec import Struct
 
+from ralph import __version__
 from ralph.agents.registry import agent as find_agent
-from ralph.config.layers import Settings
+from ralph.budget.settings import ledger_of, plan_name
+from ralph.config.checks import choose, proof_needed
 from ralph.config.trust import Verdict
 from ralph.core.errors import PlanError, RalphError, SetupError, UsageError
-from ralph.core.events import AgentStarted, Record
-from ralph.core.limits import Limits
+from ralph.core.events import AgentStarted, AnyEvent, Noted, RunStarted
+from ralph.core.history import History, fold
 from ralph.core.moves import Stop
-from ralph.core.plan import Plan
-from ralph.core.ports import PlanRef, Session
+from ralph.core.permissions import may_line
+from ralph.core.plan import Plan, State
+from ralph.core.ports import Session
 from ralph.core.run_ports import Ask
 from ralph.core.text import one_line
-from ralph.host.git.branches import ensure_branch, has_branch
-from ralph.host.git.command import git
-from ralph.host.git.repo import Repo
-from ralph.host.git.situation import Situation
+from ralph.engine.loop import Loop
+from ralph.engine.recover import AGENTS_ENDED, ALIVE
+from ralph.engine.run import Control
+from ralph.host.clocks import SteadyClock
+from ralph.host.files import make_folder, write_text
+from ralph.host.git.situation import situation
+from ralph.host.locks import Lock, Owner
 from ralph.host.process.signals import StopSignal
-from ralph.journal.records import Listener
-from ralph.journal.sinks.table import make_sinks
+from ralph.host.process.table import ProcessId
+from ralph.host.process.tree import become_subreaper, identify
+from ralph.host.process.watchdog import Watchdog
+from ralph.journal.ledger import Reset
+from ralph.journal.records import Journal, Listener, pick
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.plans.lint import unwritten
 from ralph.proof.checks import AskBaseline
+from ralph.proof.records import reopen_lost
 from ralph.review.material import refuse_unknown_reviewers
-from ralph.run.execute import execute, in_the_way, ours, refuse_unless_ready
+from ralph.run.context_size import warning
 from ralph.run.finish import Pusher, finish_run
-from ralph.run.spec import RunSpec
-from ralph.run.worktrees import branch_of, close_worktrees, open_worktree, unfinished_worktree, unused_worktree
-from ralph.session.limits import limits_of
+from ralph.run.recovery import Closed, close_killed_runs, close_worktrees, marked, sinks_of
+from ralph.run.repository import make_ready, ours
+from ralph.run.spec import Launched, Options, RunSpec
+from ralph.run.wiring import make_run
+from ralph.run.worktrees import open_worktree, unfinished_worktree, unused_worktree
+from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
-from ralph.setup.ignore_lines import keep_out_of_commits
-from ralph.state.places import plan_state
-from ralph.state.runs import new_run_id
+from ralph.state.places import plan_state, workspace_state
+from ralph.state.runs import LAST_RUN, forget_open_run, journal_path, new_run_id, record_open_run
+from ralph.workspace.control import Control as RequestedControl
 from ralph.workspace.control import carry_over
 from ralph.workspace.find import find_repo, open_ref, store_for
 from ralph.workspace.plan_edit import find_story
+from ralph.workspace.retry import CHANGED, failed_stories, listed, open_stories, renew, settings_key
+from ralph.workspace.runs import Recent, recent_of_all
 from ralph.workspace.trust import ensure_trusted, gather
 
 Tell = Callable[[str], None]
 
-STASHED = "stashed your uncommitted work; `git stash pop` restores it"
-
-
-class Launched(Struct, frozen=True, kw_only=True):
-    """A run that is ready to start; nothing has been changed yet."""
-
-    ref: PlanRef
-    settings: Settings
-    plan: Plan
-    once: bool = False
-    stash: bool = False
-    worktree: bool = False
-    reset: bool = False
-    allow_broken_checks: bool = False
-    stories: tuple[str, ...] = ()
-    exam: bool = False
-    """Only one round of the exam."""
-
-    @property
-    def limits(self) -> Limits:
-        return limits_of(self.settings, once=self.once, stories=self.stories, exam_only=self.exam)
+_MOST_CHECKS = 20
+_MOST_NOTICES = 20
 
 
 def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str, str] | None) -> Launched:
@@ -83,13 +80,15 @@ def prepare_spec(args: Namespace, env: Mapping[str, str], extra_env: Mapping[str
         ref=ref,
         settings=settings,
         plan=plan,
-        stories=_named(plan, getattr(args, "stories", ())),
-        once=args.once,
-        stash=args.stash,
-        worktree=args.worktree,
-        reset=args.reset_circuit,
-        allow_broken_checks=getattr(args, "allow_broken_checks", False),
-        exam=getattr(args, "exam_only", False),
+        options=Options(
+            once=args.once,
+            stories=_named(plan, getattr(args, "stories", ())),
+            exam=getattr(args, "exam_only", False),
+            stash=args.stash,
+            worktree=args.worktree,
+            reset=args.reset_circuit,
+            allow_broken_checks=getattr(args, "allow_broken_checks", False),
+        ),
     )
 
 
@@ -122,114 +121,56 @@ def agree(
     ensure_trusted(ref.root, commands, env, flag=trust, ask=ask, report=tell)
 
 
-def launch(
-    prepared: Launched,
-    env: Mapping[str, str],
-    stop: StopSignal,
-    listeners: Sequence[Listener],
-    *,
-    tell: Tell,
-    ask: Ask | None = None,
-    ask_baseline: AskBaseline | None = None,
-) -> Stop:
+class Caller(Struct, frozen=True, kw_only=True):
+    """What the command gives a run: the environment, the signal to stop, the views, and how to ask and tell."""
+
+    env: Mapping[str, str]
+    stop: StopSignal
+    tell: Tell
+    listeners: Sequence[Listener] = ()
+    ask: Ask | None = None
+    ask_baseline: AskBaseline | None = None
+
+
+def launch(prepared: Launched, caller: Caller) -> Stop:
     """Run a plan whose commands are trusted."""
+    _refuse_what_cannot_start(prepared, caller.env)
+    spec, branch = _place(prepared, caller)
+    files = WorkspaceFiles(spec.ref.root)
+    ended: Stop | None = None
+    try:
+        with _notifier(spec, caller) as news:
+            ended = _locked(spec, prepared.plan, caller, files, news)
+        return ended
+    finally:
+        if spec.ref != prepared.ref:
+            carry_over(plan_state(spec.ref, caller.env), plan_state(prepared.ref, caller.env))
+        if branch and not _has_agents(spec, caller.env):
+            here = find_repo(prepared.ref, prepared.settings, caller.env)
+            for line in unused_worktree(here, spec.repo, branch, ended):
+                caller.tell(line)
+        for failure in files.failures:
+            caller.tell(failure)
+
+
+def _refuse_what_cannot_start(prepared: Launched, env: Mapping[str, str]) -> None:
+    """Report a missing prompt, agent or reviewer and a wrong step before anything starts."""
     if env.get("RALPH_LOOP") == "1":
         raise SetupError("an agent in a loop cannot start another loop", hint="unset RALPH_LOOP if this is intended")
     ref, settings = prepared.ref, prepared.settings
-    prompt = settings.config.prompt
+    prompt, review = settings.config.prompt, settings.config.review
     if prompt and not (ref.root / prompt).is_file():
         raise UsageError(
             f"the prompt file {one_line(prompt, 200)} does not exist",
             hint="name an existing file with -p, or leave out -p",
         )
     find_agent(settings.config.agent.name).find(probe(prepared), env.get("PATH", ""))
-    _find_reviewer(prepared, env)
-    plan_steps(settings, ref.root)  # a wrong step is reported before anything starts
-    run = new_run_id(time.time())
-    repo = find_repo(ref, settings, env)
-    close_worktrees(ref, env, stop, tell)
-    is_new_worktree = False
-    if prepared.worktree:
-        unfinished = unfinished_worktree(ref, repo, env)
-        is_new_worktree = unfinished is None
-        ref, repo, branch = unfinished or open_worktree(ref, repo, run, env)
-        carry_over(plan_state(prepared.ref, env), plan_state(ref, env))
-        tell(f"{'working' if is_new_worktree else 'continuing'} in {ref.root} on branch {branch}")
-        if not is_new_worktree:
-            tell(f"to start over instead: `git worktree remove --force {shlex.quote(str(repo.root))}`, then run again")
-        tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows the log, `git merge {branch}` merges the work")
-    spec = RunSpec(
-        run=run,
-        ref=ref,
-        settings=settings,
-        repo=repo,
-        once=prepared.once,
-        reset=prepared.reset,
-        allow_broken_checks=prepared.allow_broken_checks,
-        stories=prepared.stories,
-        exam=prepared.exam,
-    )
-
-    def ready(found: Situation, recovered: str) -> str:
-        try:
-            return make_ready(spec, prepared, found, env, tell)
-        except RalphError:
-            if recovered:  # no journal of this run will say it
-                tell(f"recovered: {recovered}")
-            raise
-
-    def after(ended: Stop) -> None:
-        finish_run(spec, ended, env, tell)
-        for push in pusher:
-            push.finish(ended)
-
-    def note_agent(record: Record) -> None:
-        if isinstance(record.event, AgentStarted):
-            agents.append(record.event.pid)
-
-    agents: list[int] = []
-    ended: Stop | None = None
-    pusher = [Pusher(repo, env, tell, stop)] if settings.config.push == "after-story" else []
-    door = WorkspaceFiles(ref.root)
-    where = store_for(ref, env).layout.locations(ref)
-    try:
-        sinks_for = partial(make_sinks, ref, where, door, plan_state(ref, env))
-        with _notifier(spec, env, stop, tell) as news:
-            everybody: list[Listener] = [*listeners, note_agent, *pusher, *news]
-            ended = execute(spec, env, stop, everybody, ready, after, sinks_for, ask=ask, ask_baseline=ask_baseline)
-            return ended
-    finally:
-        if prepared.worktree:
-            carry_over(plan_state(ref, env), plan_state(prepared.ref, env))
-            if not agents and is_new_worktree:
-                for line in unused_worktree(find_repo(prepared.ref, settings, env), repo, branch, ended):
-                    tell(line)
-        for failure in door.failures:
-            tell(failure)
-
-
-@contextmanager
-def _notifier(spec: RunSpec, env: Mapping[str, str], stop: StopSignal, tell: Tell) -> Iterator[list[Listener]]:
-    """The notifier for users who are not watching. Imported only if notifications are configured."""
-    config = spec.config.notify
-    if not (config.desktop or config.webhook or config.command or config.apprise):
-        yield []
-        return
-    from ralph.run.notifications import Notifier, channels
-
-    with Notifier(channels(config, spec.ref.root, env), config, tell, stop) as notifier:
-        yield [notifier]
-
-
-def _find_reviewer(prepared: Launched, env: Mapping[str, str]) -> None:
-    """Check that the reviewers exist before the first story, not after it."""
-    review = prepared.settings.config.review
-    if not review.enabled:
-        return
-    refuse_unknown_reviewers(review.reviewers, prepared.ref.root)
-    if review.agent and review.agent != prepared.settings.config.agent.name:
+    if review.enabled:
+        refuse_unknown_reviewers(review.reviewers, ref.root)
+    if review.enabled and review.agent and review.agent != settings.config.agent.name:
         session = msgspec.structs.replace(probe(prepared), command=review.command)
         find_agent(review.agent).find(session, env.get("PATH", ""))
+    plan_steps(settings, ref.root)
 
 
 def probe(prepared: Launched) -> Session:
@@ -238,40 +179,182 @@ def probe(prepared: Launched) -> Session:
     return Session(prompt="", cwd=prepared.ref.root, command=config.command, script=script)
 
 
-def make_ready(spec: RunSpec, prepared: Launched, found: Situation, env: Mapping[str, str], tell: Tell) -> str:
-    """Stash what the user allowed to be stashed, refuse the rest, switch to the plan's branch. Returns the branch."""
-    own = ours(spec, env)
-    foreign = [entry.path for entry in in_the_way(found, own)]
-    if prepared.stash and foreign:
-        found = msgspec.structs.replace(found, dirty=tuple(e for e in found.dirty if e.path not in foreign))
-        refuse_unless_ready(found, own, spec.ref)  # whatever else is in the way, before anything is touched
-        _stash(spec.repo, foreign, f"ralph: before run {spec.run}", is_possible=not found.unborn)
-        tell(STASHED)
-    refuse_unless_ready(found, own, spec.ref)
-    keep_out_of_commits(spec.ref, spec.repo)
-    branch = found.branch or ""
-    config = spec.config.branch
-    wanted = prepared.plan.branch or (f"{config.prefix}{spec.ref.name}" if config.auto_create else "")
-    if not wanted or wanted == branch or branch == branch_of(spec.ref, spec.repo.root.name):
-        return branch
-    if not config.auto_create:
-        if has_branch(spec.repo, wanted):  # it may hold the work of earlier runs
-            tell(f"working on {branch}; the plan's branch {wanted} exists: `git switch {wanted}` to work there")
-        elif wanted.rpartition("/")[2] not in (
-            spec.ref.name,
-            spec.ref.root.name,
-        ):  # not the name that `ralph init` chose
-            tell(f"working on {branch}; `branch.auto_create: true` would create the plan's branch {wanted}")
-        return branch
-    # Whatever is uncommitted now is Ralph's own, such as `.ralph/config.yaml`, and goes along to the branch.
-    now = ensure_branch(spec.repo, wanted, auto_create=True, aside=[entry.path for entry in found.dirty])
-    tell(f"on branch {now.name}, {f'created from {branch}' if now.is_new else f'switched from {branch}'}")
-    return wanted
+def _place(prepared: Launched, caller: Caller) -> tuple[RunSpec, str]:
+    """The run in the workspace or, with `--worktree`, in a worktree, and the branch of one that was made for it."""
+    ref, settings, env = prepared.ref, prepared.settings, caller.env
+    run = new_run_id(time.time())
+    repo = find_repo(ref, settings, env)
+    close_worktrees(ref, env, caller.stop, caller.tell)
+    new_branch = ""
+    if prepared.options.worktree:
+        unfinished = unfinished_worktree(ref, repo, env)
+        ref, repo, branch = unfinished or open_worktree(ref, repo, run, env)
+        new_branch = "" if unfinished else branch
+        carry_over(plan_state(prepared.ref, env), plan_state(ref, env))
+        caller.tell(f"{'continuing' if unfinished else 'working'} in {ref.root} on branch {branch}")
+        if unfinished:
+            remove = f"git worktree remove --force {shlex.quote(str(repo.root))}"
+            caller.tell(f"to start over instead: `{remove}`, then run again")
+        caller.tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows the log, `git merge {branch}` merges the work")
+    return RunSpec(run=run, ref=ref, settings=settings, repo=repo, options=prepared.options), new_branch
 
 
-def _stash(repo: Repo, paths: Sequence[str], message: str, *, is_possible: bool) -> None:
-    if not is_possible:
-        raise SetupError("the repository has no commits, so nothing can be stashed", hint="create a first commit")
-    listed = "".join(f"{path}\0" for path in paths).encode()
-    from_stdin = ("--pathspec-from-file=-", "--pathspec-file-nul")
-    git(repo, "stash", "push", "--quiet", "--include-untracked", "-m", message, *from_stdin, stdin=listed)
+def _has_agents(spec: RunSpec, env: Mapping[str, str]) -> bool:
+    journal = journal_path(workspace_state(spec.ref.root, env), spec.run)
+    return any(isinstance(record.event, AgentStarted) for record in pick(journal, [b'"AgentStarted"']))
+
+
+@contextmanager
+def _notifier(spec: RunSpec, caller: Caller) -> Iterator[list[Listener]]:
+    """The notifier for users who are not watching. Imported only if notifications are configured."""
+    config = spec.config.notify
+    if not (config.desktop or config.webhook or config.command or config.apprise):
+        yield []
+        return
+    from ralph.run.notifications import Notifier, channels
+
+    with Notifier(channels(config, spec.ref.root, caller.env), config, caller.tell, caller.stop) as notifier:
+        yield [notifier]
+
+
+def _locked(spec: RunSpec, plan: Plan, caller: Caller, files: WorkspaceFiles, news: Sequence[Listener]) -> Stop:
+    """Close a killed run, prepare the repository, run the loop and clean up, while nothing else may touch the plan."""
+    env, stop, tell = caller.env, caller.stop, caller.tell
+    clock = SteadyClock()
+    state = plan_state(spec.ref, env)
+    make_folder(state, private=True)
+    become_subreaper()
+    owner = Owner.here(spec.run)
+    pusher = [Pusher(spec.repo, env, tell, stop)] if spec.config.push == "after-story" else []
+    # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.
+    with Lock(state / "run.lock").held_by(owner), Lock(spec.repo.git_dir / "ralph-run").held_by(owner), marked(state):
+        closed = close_killed_runs(spec, files, env, stop, clock)
+        found = situation(spec.repo)
+        if not closed.what:  # what was recovered is told by the run
+            stop.refuse_to_start()
+        try:
+            branch = make_ready(spec, plan, found, env, tell)
+        except RalphError:
+            if closed.what:  # no journal of this run will say it
+                tell(f"recovered: {closed.what}")
+            raise
+        ended = _journaled(spec, branch, closed, caller, files, [*caller.listeners, *pusher, *news], clock)
+        finish_run(spec, ended, env, tell)
+        for push in pusher:
+            push.finish(ended)
+        return ended
+
+
+def _journaled(
+    spec: RunSpec,
+    branch: str,
+    closed: Closed,
+    caller: Caller,
+    files: WorkspaceFiles,
+    listeners: Sequence[Listener],
+    clock: Callable[[], float],
+) -> Stop:
+    """Open the journal with all that listens to it, then run the loop."""
+    env, stop, state = caller.env, caller.stop, plan_state(spec.ref, caller.env)
+    plan, notices, renewed = _reopen_stories(spec, env, stop)
+    feedback = {story: text for story, text in closed.feedback.items() if story not in renewed}
+    past = _past(spec, env, clock())
+    write_text(state / LAST_RUN, spec.run + "\n")
+    record_open_run(spec.repo.root, spec.ref, spec.run, env)
+    journal = Journal(journal_path(workspace_state(spec.ref.root, env), spec.run), clock)
+    sinks = sinks_of(spec.ref, files, env)
+    try:
+        journal.listen(sinks)
+        for listener in listeners:
+            journal.listen(listener)
+        started = journal.write(_started(spec, plan, branch, feedback, past))
+        for event in _notes(spec, plan, notices, closed, env):
+            journal.write(event)
+        alive = journal.path.with_name(ALIVE)
+        control = RequestedControl(state, spec.run, stop, journal.write_unless_over, alive)
+        with Watchdog(spec.run, journal.path.with_name(AGENTS_ENDED)) as watchdog, control as wish:
+            journal.listen(lambda record: _follow(watchdog, record.event))
+            run = make_run(spec, journal, Control(stop, clock, wish, caller.ask), env, caller.ask_baseline)
+            ended = Loop(run, fold(History(), started.event, started.t)).run()
+        forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
+    finally:
+        sinks.close()
+        journal.close()
+    return ended
+
+
+def _notes(
+    spec: RunSpec, plan: Plan, notices: Sequence[str], closed: Closed, env: Mapping[str, str]
+) -> Iterator[AnyEvent]:
+    """What the journal says before the first decision."""
+    yield from map(Noted, filter(None, (*notices, closed.elsewhere)))
+    if closed.recovered is not None:
+        yield closed.recovered
+    if heavy := warning(spec.ref, spec.settings, plan, env):
+        yield Noted(heavy, warning=True)
+    if choose(spec.config, plan, None, "story") and (remark := proof_needed(spec.config, plan)):
+        yield Noted(remark)
+
+
+def _follow(watchdog: Watchdog, event: AnyEvent) -> None:
+    if isinstance(event, AgentStarted):
+        watchdog.follow(ProcessId(event.pid, event.start))
+
+
+def _reopen_stories(spec: RunSpec, env: Mapping[str, str], stop: StopSignal) -> tuple[Plan, list[str], set[str]]:
+    """The plan the run starts with: stories that changed since they were tried are clean, and failed ones are reopened
+    if requested. Also returns messages, and the ids of the stories that start clean."""
+    store = store_for(spec.ref, env, settings_key(spec.settings))
+    why = renew(store)
+    notices = [f"{one_line(story, 40)} starts again: {reason}" for story, reason in list(why.items())[:_MOST_NOTICES]]
+    notices += reopen_lost(store, spec.ref, spec.repo, env, ours(spec, env).is_ours)
+    if not notices:  # nothing was changed
+        stop.refuse_to_start()
+    plan = store.load().plan
+    wanted = [story for story in failed_stories(plan) if spec.options.reset or story in spec.options.stories]
+    if wanted and (opened := open_stories(store, wanted)):
+        plan = store.load().plan
+        notices.append(f"retrying failed stories: {listed(opened)}")
+    elif spec.options.reset:
+        notices.append("no story has failed: nothing to reset")
+    changed = {story for story, reason in why.items() if reason == CHANGED}
+    for story in changed:
+        ledger_of(spec.ref.root, spec.repo, env).append(Reset(time.time(), plan_name(spec.ref), story), durable=True)
+    return plan, notices, changed
+
+
+def _past(spec: RunSpec, env: Mapping[str, str], now: float) -> Recent:
+    found = recent_of_all(spec.ref.root, env, spec.config.agent.name, spec.limits, now)
+    return msgspec.structs.replace(found, heard=()) if spec.options.reset else found
+
+
+def _started(spec: RunSpec, plan: Plan, branch: str, feedback: dict[str, str], past: Recent) -> RunStarted:
+    config = spec.config
+    limits = spec.limits
+    wanted = [story for story in plan.stories if story.is_open and story.id in (spec.options.stories or (story.id,))]
+    me = identify(os.getpid())
+    return RunStarted(
+        run=spec.run,
+        workspace=str(spec.ref.root),
+        layout=spec.ref.layout,
+        plan=str(spec.ref.path),
+        name=plan.name or spec.ref.name,
+        pid=os.getpid(),
+        start=me.start if me else "",
+        host=platform.node(),
+        version=__version__,
+        agent=config.agent.name,
+        model=config.agent.model,
+        branch=branch,
+        total=len(plan.stories),
+        done=plan.count(State.DONE),
+        max_iterations=limits.cap(len(wanted)),
+        review_cap=config.review.cap,
+        limits=limits,
+        may=may_line(rights_of(config)),
+        checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "final")[:_MOST_CHECKS]),
+        feedback=feedback,
+        calls=past.calls,
+        used=past.used,
+        heard=past.heard,
+    )

@@ -14,7 +14,7 @@ from ralph.core.moves import Work
 from ralph.core.plan import Story
 from ralph.core.select import mode_of
 from ralph.journal.records import read
-from ralph.run.launch import Launched
+from ralph.run.spec import Launched
 from ralph.session.choice import Complexity, Who, complexity, known_agents, routed, who_works
 from ralph.session.limits import limits_of
 from ralph.session.steps import plan_steps

@@ -10,11 +10,44 @@ from msgspec import Struct
 from ralph.config.layers import Settings
 from ralph.config.schema import Config
 from ralph.core.limits import Limits
+from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.host.git.repo import Repo
 from ralph.session.limits import limits_of
 from ralph.state.places import workspace_state
 from ralph.state.runs import runs_folder
+
+
+class Options(Struct, frozen=True):
+    """What the command line asks of one run, beside the settings."""
+
+    once: bool = False
+    stories: tuple[str, ...] = ()
+    """Only these stories; empty: all."""
+    exam: bool = False
+    """Only one round of the exam."""
+    stash: bool = False
+    worktree: bool = False
+    reset: bool = False
+    """Forget failed stories and pending waits of earlier runs."""
+    allow_broken_checks: bool = False
+    """Start although a check cannot run, or fails before any work."""
+
+    def limits(self, settings: Settings) -> Limits:
+        return limits_of(settings, once=self.once, stories=self.stories, exam_only=self.exam)
+
+
+class Launched(Struct, frozen=True, kw_only=True):
+    """A run that is ready to start; nothing has been changed yet."""
+
+    ref: PlanRef
+    settings: Settings
+    plan: Plan
+    options: Options = Options()
+
+    @property
+    def limits(self) -> Limits:
+        return self.options.limits(self.settings)
 
 
 class RunSpec(Struct, frozen=True, kw_only=True):
@@ -24,15 +57,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     ref: PlanRef
     settings: Settings
     repo: Repo
-    once: bool = False
-    reset: bool = False
-    """Forget failed stories and pending waits of earlier runs."""
-    allow_broken_checks: bool = False
-    """Start although a check cannot run, or fails before any work."""
-    stories: tuple[str, ...] = ()
-    """Only these stories; empty: all."""
-    exam: bool = False
-    """Only one round of the exam."""
+    options: Options = Options()
 
     @property
     def config(self) -> Config:
@@ -40,7 +65,7 @@ class RunSpec(Struct, frozen=True, kw_only=True):
 
     @property
     def limits(self) -> Limits:
-        return limits_of(self.settings, once=self.once, stories=self.stories, exam_only=self.exam)
+        return self.options.limits(self.settings)
 
 
 def run_folder(ref: PlanRef, run: str, env: Mapping[str, str]) -> Path:

@@ -90,7 +90,7 @@ def make_run(
         is_same,
         untracked=lambda: untracked(spec.repo),
         ignored=lambda since: ignored_work(spec.repo, since),
-        allow_broken=spec.allow_broken_checks,
+        allow_broken=spec.options.allow_broken_checks,
         ask=ask_baseline,
         worktree=ref.root if spec.repo.git_dir != spec.repo.common_dir else None,
         place=workspace_place(request),
@@ -103,7 +103,7 @@ def make_run(
     )
     journal.listen(acceptance.listen)
     rounds = ExamRounds(plan_state(ref, env), accepted_tests)
-    when = {"by_hand": spec.exam, "is_due_at_end": not spec.stories}
+    when = {"by_hand": spec.options.exam, "is_due_at_end": not spec.options.stories}
     exam = Exam(config, spec.repo, rounds, accepted_tests, acceptance, checks, journal.write, **when)
     journal.listen(exam.listen)
     guidance = Guidance(plan_state(ref, env), journal.write)
@@ -135,7 +135,7 @@ def make_run(
         note_session=work_tree.note_session,
     )
 
-    account = account_of(spec.run, ref, spec.repo, config, env, spec.stories)
+    account = account_of(spec.run, ref, spec.repo, config, env, spec.options.stories)
     budget = RunBudget(account, journal, runner, clock)
 
     def pause(seconds: float, why: str) -> bool:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ralph.core.errors import LockHeld, PlanError, RalphError, SetupError
+from ralph.core.errors import PlanError, SetupError
 from ralph.core.moves import Reason, Stop
 from ralph.core.ports import PlanRef
 from ralph.host.files import make_folder
 from ralph.host.git.command import ask, git, line
 from ralph.host.git.repo import Repo, identify
-from ralph.host.locks import Lock, Owner
-from ralph.host.process.signals import StopSignal
-from ralph.run.execute import close_run
 from ralph.state.locks import is_at_work
 from ralph.state.places import plan_state, workspace_state
-from ralph.state.runs import WORKTREES, forget_open_run, list_runs, moved_to, open_run, worktrees_of
+from ralph.state.runs import WORKTREES, list_runs, moved_to, worktrees_of
 from ralph.workspace.find import store_for
 
 _CONFIG = ("config.yaml", "configs", "prompts")
@@ -70,25 +67,6 @@ def _start_of(repo: Repo, branch: str) -> str:
     """The commit from which the branch was made, by its reflog."""
     log = ask(repo, "log", "-g", "--format=%H", f"refs/heads/{branch}", "--")
     return (line(log.out).split("\n") or [""])[-1]
-
-
-def close_worktrees(ref: PlanRef, env: Mapping[str, str], stop: StopSignal, tell: Callable[[str], None]) -> None:
-    """Close runs that were killed in worktrees of this workspace, whatever their plan, and end their agents."""
-    for folder, root in worktrees_of(ref.root, env):
-        found = open_run(folder, env)
-        if found is None or not found.ref.path.is_file() or is_at_work(plan_state(found.ref, env)):
-            continue
-        try:
-            repo = identify(folder)
-            with Lock(repo.git_dir / "ralph-run").held_by(Owner.here("recovery")):
-                what = close_run(found.ref, repo, env, stop)
-            forget_open_run(folder, env)
-        except LockHeld:  # it is live after all
-            continue
-        except RalphError as error:
-            what = str(error)
-        if what:
-            tell(f"recovered run {found.run} in the worktree {root}: {what}")
 
 
 def branch_of(ref: PlanRef, run: str) -> str:
