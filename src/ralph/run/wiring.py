@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from msgspec import Struct
 
@@ -13,10 +13,11 @@ from ralph.agents.registry import agent as find_agent
 from ralph.budget.run_budget import RunBudget, account_of
 from ralph.core.environment import child_environment
 from ralph.core.plan import Story
+from ralph.core.ports import Locations
 from ralph.core.run_ports import PageBack
 from ralph.engine.agent_run import AgentRunner
 from ralph.engine.run import Control, Places, Proving, Run, Steps
-from ralph.engine.steps import Pipeline
+from ralph.engine.steps import Pipeline, PlannedStep
 from ralph.engine.wait import wait
 from ralph.host.git.authorship import GIT_TRACE
 from ralph.host.git.ignored import KeepIgnored
@@ -41,153 +42,176 @@ from ralph.run.session import AgentSessions
 from ralph.run.spec import RunSpec, run_folder
 from ralph.run.time_left import TimeLeft
 from ralph.session.limits import allowance_of, rules_of
-from ralph.session.steps import plan_steps
+from ralph.session.steps import Planned, plan_steps
 from ralph.state.places import home, plan_state, workspace_state
 from ralph.state.runs import RAW
 from ralph.workspace.control import Guidance
 from ralph.workspace.find import store_for
-from ralph.workspace.own_files import WorkspaceDesk, bookkeeping
+from ralph.workspace.own_files import Bookkeeping, WorkspaceDesk, bookkeeping
 from ralph.workspace.retry import settings_key
 from ralph.workspace.tracker import Tracking
+
+
+class Site(Struct, frozen=True, kw_only=True):
+    """What most parts of a run are built from."""
+
+    spec: RunSpec
+    env: Mapping[str, str]
+    journal: Journal
+    control: Control
+    folder: Path
+    """The run's own, in the state folder."""
+    state: Path
+    """The plan's, in the state folder."""
+    where: Locations
+    own: Bookkeeping
+    steps: Planned
+    time_left: TimeLeft
 
 
 def make_run(
     spec: RunSpec, journal: Journal, control: Control, env: Mapping[str, str], ask_baseline: AskBaseline | None = None
 ) -> Run:
-    config, ref, stop, clock = spec.config, spec.ref, control.stop, control.clock
-    folder = run_folder(ref, spec.run, env)
+    ref, config = spec.ref, spec.config
     store = store_for(ref, env, settings_key(spec.settings))
     where = store.layout.locations(ref)
-    books = bookkeeping(ref, where, spec.repo.root, config)
-    desk = WorkspaceDesk(ref.root, ref.folder, asks_by_file=traits(ref.layout).waits_by_file)
-    steps = plan_steps(spec.settings, ref.root)
-    hook_env = child_environment(env, config.agent.env, {"RALPH_RUN": spec.run}, everything=config.env == "caller")
+    site = Site(
+        spec=spec,
+        env=env,
+        journal=journal,
+        control=control,
+        folder=run_folder(ref, spec.run, env),
+        state=plan_state(ref, env),
+        where=where,
+        own=bookkeeping(ref, where, spec.repo.root, config),
+        steps=plan_steps(spec.settings, ref.root),
+        time_left=TimeLeft(config.max_run_time),
+    )
+    tree = _work_tree(site)
+    memory = memory_of(ref, where, env)
+    guidance, touched, lasting = Guidance(site.state, journal.write), Touched(), LastingRules(config.memory.repo_file)
+    reviewing = Reviewing(spec.repo, ref, workspace_state(ref.root, env), site.own.covers)
+    proof, is_protected = _proving(site, tree, reviewing, ask_baseline)
+    rules = Rules(ref, where, spec.settings, env, spec.repo.root, site.folder)
+    log = MemoryWatch(memory, site.folder / "memory")
+    watched = Watched(rules, log, spec.repo.root, is_protected)
+    for part in (guidance, touched, rules, lasting, site.time_left, reviewing):
+        journal.listen(part.listen)
+    requests = WorkspaceDesk(ref.root, ref.folder, asks_by_file=traits(ref.layout).waits_by_file)
+    account = account_of(spec.run, ref, spec.repo, config, env, spec.options.stories)
+    budget = RunBudget(account, journal, _agent_runner(site, tree), control.clock)
+    tracker = Tracking(ref, config, env)
+    return Run(
+        id=spec.run,
+        rules=rules_of(spec.settings, traits(ref.layout), spec.limits, site.steps),
+        places=Places(ref.root, spec.repo.root, site.folder, (where.plan, *tracker.files(spec.repo)), site.own.covers),
+        journal=journal,
+        control=control,
+        plan=store,
+        tree=tree,
+        requests=requests,
+        agents=AgentSessions(spec, env, site.folder, requests.request, budget, guidance, reviewing, touched),
+        steps=Steps(_pipeline(site, site.steps.work), _pipeline(site, site.steps.setup) if site.steps.setup else None),
+        proof=proof,
+        watchers=watched,
+        inbox=Inbox(ref, env, store, memory, requests, lasting, watched.begin),
+        tracker=tracker,
+    )
 
-    index = plan_state(ref, env) / "index"
-    check_runner = Runner(ceiling=config.time_ceiling, stop=stop, outputs=folder / "checks")
-    request = request_for(ref, spec.repo, config, env, spec.run, check_runner)
 
+def _work_tree(site: Site) -> GitWorkTree:
+    config, own = site.spec.config, site.own
+    marks = {"RALPH_RUN": site.spec.run}
+    hook_env = child_environment(site.env, config.agent.env, marks, everything=config.env == "caller")
     limits = config.keep_ignored
     ignored = KeepIgnored(
-        limits.file_kb << 10, limits.total_mb << 20, lambda path: books.covers(path) or path.startswith(books.own)
+        limits.file_kb << 10, limits.total_mb << 20, lambda path: own.covers(path) or path.startswith(own.own)
     )
-    work_tree = GitWorkTree(spec.repo, index, hook_env, stop, ignored if limits.file_kb else None, folder / GIT_TRACE)
+    keep = ignored if limits.file_kb else None
+    index, trace = site.state / "index", site.folder / GIT_TRACE
+    return GitWorkTree(site.spec.repo, index, hook_env, site.control.stop, keep, trace)
+
+
+def _proving(
+    site: Site, tree: GitWorkTree, reviewing: Reviewing, ask_baseline: AskBaseline | None
+) -> tuple[Proving, Callable[[str], bool] | None]:
+    """What proves a story, and which files are protected: by the settings, or because they are acceptance tests."""
+    spec, config, repo, journal, own = site.spec, site.spec.config, site.spec.repo, site.journal, site.own
+    runner = Runner(ceiling=config.time_ceiling, stop=site.control.stop, outputs=site.folder / "checks")
+    request = request_for(spec.ref, repo, config, site.env, spec.run, runner)
+    tests = AcceptanceStore(site.state / FOLDER)
 
     def is_same(old: str, new: str) -> bool:
         from ralph.proof.verify import differs  # once in a run, at most
 
-        return differs(spec.repo, old, new, books.covers) == ()
+        return differs(repo, old, new, own.covers) == ()
 
-    accepted_tests = AcceptanceStore(plan_state(ref, env) / FOLDER)
     checks = Checks(
         config,
-        ref.root,
-        env,
+        spec.ref.root,
+        site.env,
         journal.write,
-        stop,
+        site.control.stop,
         spec.run,
-        plan_state(ref, env) / BASELINE,
+        site.state / BASELINE,
         is_same,
-        untracked=lambda: untracked(spec.repo),
-        ignored=lambda since: ignored_work(spec.repo, since),
+        untracked=lambda: untracked(repo),
+        ignored=lambda since: ignored_work(repo, since),
         allow_broken=spec.options.allow_broken_checks,
         ask=ask_baseline,
-        worktree=ref.root if spec.repo.git_dir != spec.repo.common_dir else None,
+        worktree=spec.ref.root if repo.git_dir != repo.common_dir else None,
         place=workspace_place(request),
-        find_place=lambda passing, without: choose_place(request, work_tree.committed(), passing, without),
-        pending=accepted_tests.pending,
+        find_place=lambda passing, without: choose_place(request, tree.committed(), passing, without),
+        pending=tests.pending,
     )
-    journal.listen(checks.listen)
-    acceptance = StoryAcceptance(
-        config, spec.repo, accepted_tests, checks, work_tree, books.covers, journal.write, commits=steps.commits
-    )
-    journal.listen(acceptance.listen)
-    rounds = ExamRounds(plan_state(ref, env), accepted_tests)
+    commits = site.steps.commits
+    acceptance = StoryAcceptance(config, repo, tests, checks, tree, own.covers, journal.write, commits=commits)
     when = {"by_hand": spec.options.exam, "is_due_at_end": not spec.options.stories}
-    exam = Exam(config, spec.repo, rounds, accepted_tests, acceptance, checks, journal.write, **when)
-    journal.listen(exam.listen)
-    guidance = Guidance(plan_state(ref, env), journal.write)
-    journal.listen(guidance.listen)
-    touched = Touched()
-    journal.listen(touched.listen)
-    memory = memory_of(ref, where, env)
-    rules = Rules(ref, where, spec.settings, env, spec.repo.root, folder)
-    journal.listen(rules.listen)
-    remembered = MemoryWatch(memory, folder / "memory")
-    lasting = LastingRules(config.memory.repo_file)
-    journal.listen(lasting.listen)
-    time_left = TimeLeft(config.max_run_time)
-    journal.listen(time_left.listen)
-    runner = AgentRunner(
+    exam = Exam(config, repo, ExamRounds(site.state, tests), tests, acceptance, checks, journal.write, **when)
+    for part in (checks, acceptance, exam):
+        journal.listen(part.listen)
+    places = (home(site.env), site.env.get("TMPDIR") or "/tmp", spec.ref.root)
+    private = [Path(os.path.realpath(place)) for place in places]
+    prover = StoryProver(
+        config, repo, checks, reviewing, tree, own.covers, acceptance, run=spec.run, commits=commits, private=private
+    )
+    by_settings = protection(config.protected, spec.ref.root, repo.root, own)
+    return Proving(checks, prover, acceptance, exam), acceptance.protection(by_settings)
+
+
+def _agent_runner(site: Site, tree: GitWorkTree) -> AgentRunner:
+    config = site.spec.config
+    return AgentRunner(
         lambda name: find_agent(name or config.agent.name),
-        journal,
-        stop,
-        run=spec.run,
-        raw_folder=folder / RAW,
-        env=env,
+        site.journal,
+        site.control.stop,
+        run=site.spec.run,
+        raw_folder=site.folder / RAW,
+        env=site.env,
         wanted_env=config.agent.env,
         pass_all_env=config.env == "caller",
         promise=config.completion.promise,
         canary=config.canary,
         ceiling=config.time_ceiling,
-        time_left=time_left,
+        time_left=site.time_left,
         allowance=allowance_of(config.agent),
-        note_session=work_tree.note_session,
+        note_session=tree.note_session,
     )
 
-    account = account_of(spec.run, ref, spec.repo, config, env, spec.options.stories)
-    budget = RunBudget(account, journal, runner, clock)
 
-    def pause(seconds: float, why: str) -> bool:
-        left = time_left()
-        if left is not None and left < seconds:  # then the run ends, and the step is not retried
-            return wait(journal, stop, clock, clock() + max(left, 0), why) or True
-        return wait(journal, stop, clock, clock() + seconds, why) if seconds > 0 else stop.requested
+def _pipeline(site: Site, planned: Sequence[PlannedStep]) -> Pipeline:
+    stop = site.control.stop
+    return Pipeline(planned, site.journal.write, partial(_pause, site), lambda: stop.requested)
 
-    def pipeline(planned: tuple[Any, ...]) -> Pipeline:
-        return Pipeline(planned, journal.write, pause, lambda: stop.requested)
 
-    reviewing = Reviewing(spec.repo, ref, workspace_state(ref.root, env), books.covers)
-    journal.listen(reviewing.listen)
-
-    tracking = Tracking(ref, config, env)
-    places = (home(env), env.get("TMPDIR") or "/tmp", ref.root)
-    private = [Path(os.path.realpath(place)) for place in places]
-    prover = StoryProver(
-        config,
-        spec.repo,
-        checks,
-        reviewing,
-        work_tree,
-        books.covers,
-        acceptance,
-        run=spec.run,
-        commits=steps.commits,
-        private=private,
-    )
-
-    watched = Watched(
-        rules,
-        remembered,
-        spec.repo.root,
-        acceptance.protection(protection(config.protected, ref.root, spec.repo.root, books)),
-    )
-    return Run(
-        id=spec.run,
-        rules=rules_of(spec.settings, traits(ref.layout), spec.limits, steps),
-        places=Places(ref.root, spec.repo.root, folder, (where.plan, *tracking.files(spec.repo)), books.covers),
-        journal=journal,
-        control=control,
-        plan=store,
-        tree=work_tree,
-        requests=desk,
-        agents=AgentSessions(spec, env, folder, desk.request, budget, guidance, reviewing, touched),
-        steps=Steps(pipeline(steps.work), pipeline(steps.setup) if steps.setup else None),
-        proof=Proving(checks, prover, acceptance, exam),
-        watchers=watched,
-        inbox=Inbox(ref, env, store, memory, desk, lasting, watched.begin),
-        tracker=tracking,
-    )
+def _pause(site: Site, seconds: float, why: str) -> bool:
+    """Wait, but not beyond the end of the run; true: the step is not retried."""
+    left, control = site.time_left(), site.control
+    if left is not None and left < seconds:
+        return wait(site.journal, control.stop, control.clock, control.clock() + max(left, 0), why) or True
+    if seconds <= 0:
+        return control.stop.requested
+    return wait(site.journal, control.stop, control.clock, control.clock() + seconds, why)
 
 
 class Watched(Struct, frozen=True):
