@@ -528,14 +528,14 @@ def test_an_agent_that_destroys_everything_again_and_again_costs_only_attempts(d
 
 
 BUG = """
-import os, ralph.engine.act as act
-real = act.note_checks
+import os, ralph.engine.evidence as evidence
+real = evidence.note_checks
 def note_checks(*arguments):
     if not os.path.exists(os.environ["BUG_SEEN"]):
         open(os.environ["BUG_SEEN"], "w").close()
         raise TypeError("nobody foresaw this")
     return real(*arguments)
-act.note_checks = note_checks
+evidence.note_checks = note_checks
 """
 
 

@@ -1,30 +1,27 @@
-"""Act: run the steps, then inspect the tree. The result is evidence, not what the agent reported."""
+"""Act: run the steps, then find out what they left. The result is evidence, not what the agent reported."""
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from ralph.core.agent import Outcome, Trouble
-from ralph.core.authorship import Session as SessionRecord
-from ralph.core.authorship import Span
-from ralph.core.changes import Delta
 from ralph.core.errors import BadData, LockHeld, RalphError, StoppedNow, UsageError
 from ralph.core.events import Noted, SessionTaken
-from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
+from ralph.core.evidence import CheckResult, Ended, Evidence, How
 from ralph.core.plan import Mode
 from ralph.core.ports import Session, StepContext
-from ralph.core.proof import Proof
-from ralph.core.requests import Request, answer_at_the_end, read_request
+from ralph.core.requests import Request
 from ralph.core.review import ReviewStatus
-from ralph.core.run_ports import Attempt, PageBack
-from ralph.core.text import clean, one_line
+from ralph.core.run_ports import Attempt
+from ralph.core.text import one_line
 from ralph.core.work_tree import Inspection
+from ralph.engine.evidence import gather, note_checks, prove, share, take_request
 from ralph.engine.plan_text import plan_edits, with_plan
 from ralph.engine.protect import protect, protect_again
 from ralph.engine.run import Run
@@ -38,291 +35,126 @@ from ralph.prompts.review import verdict_prompt
 
 _VERDICT_TIME = 300.0
 """Seconds for a session that only has to write down its verdict."""
-
-_MOST_LOGGED = 2000
-_MOST_ADDED = 1000
-"""Stories. More are a mistake or an attack, and each costs time in every later step."""
 _LONGEST_ERROR = 400
 BUG = "internal-error.log"
-RunAgent = Callable[[dict[str, Any], float | None], tuple[Ended, Outcome]]
 
 
-Acted = tuple[Attempt, Evidence, Inspection, bool]
+class Acted(Struct, frozen=True, kw_only=True):
+    """What is known about a session, stage by stage."""
+
+    attempt: Attempt
+    """Once the stages have run, its checkpoint has what somebody else changed meanwhile."""
+    taken: SessionTaken
+    inspection: Inspection = Inspection("")
+    notices: tuple[str, ...] = ()
+    """What was restored."""
+    left: str = ""
+    """What could not be restored."""
+    logged: str = ""
+    evidence: Evidence
+
+    @property
+    def wants_commit(self) -> bool:
+        """A step asks for a commit, or files that the agent committed itself were restored."""
+        return self.taken.commit or bool(self.notices and self.inspection.commits)
 
 
 def act(run: Run, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> Acted:
-    """The evidence, the tree, and whether the steps ask for a commit. `admit`: why no further agent may start.
+    """`admit`: why no further agent may start."""
+    sessions = Sessions(run, attempt, feedback, admit)
+    try:
+        if attempt.mode in (Mode.ACCEPTANCE, Mode.EXAM):
+            return _tests_written(run, attempt, sessions)
+        return _examine(run, attempt, _run_steps(sessions))
+    except Exception as error:
+        if not sessions.ran or not is_about_the_work(error):
+            raise
+        ended, outcome = sessions.ran[-1]
+        taken = SessionTaken(iteration=attempt.number, ended=ended, outcome=outcome, request=Request())
+        evidence = with_error(_basic(run, attempt, taken), error, run.places.folder)
+        return Acted(attempt=attempt, taken=taken, evidence=evidence)
 
-    The attempt that is returned has a checkpoint with what somebody else changed meanwhile.
-    """
-    ran: list[tuple[Ended, Outcome]] = []
-    sessions: list[Session] = []
 
-    def run_agent(config: dict[str, Any], deadline: float | None) -> tuple[Ended, Outcome]:
-        if ran and (why := admit()):  # the first one was just decided; what it has done is judged without the next
+def _basic(run: Run, attempt: Attempt, taken: SessionTaken) -> Evidence:
+    """The evidence before anything is examined."""
+    return Evidence(
+        mode=attempt.mode,
+        story=attempt.story,
+        ended=taken.ended,
+        outcome=taken.outcome,
+        rules=run.rules.verdict,
+        reviewer=attempt.reviewer,
+        interrupted=run.control.stop.requested,
+    )
+
+
+# The sessions
+
+
+class Sessions:
+    """The agents of one iteration. Steps start them; how they ended is kept here."""
+
+    def __init__(self, run: Run, attempt: Attempt, feedback: str, admit: Callable[[], str]) -> None:
+        self.run, self.attempt, self.admit = run, attempt, admit
+        self._feedback = feedback
+        self.ran: list[tuple[Ended, Outcome]] = []
+        self.started: list[Session] = []
+        is_setup = attempt.mode is Mode.SETUP and run.steps.setup is not None
+        self.steps = run.steps.setup if is_setup and run.steps.setup else run.steps.work
+
+    def start(self, config: dict[str, Any], deadline: float | None) -> tuple[Ended, Outcome]:
+        run = self.run
+        if self.ran and (why := self.admit()):  # the first was just decided; what it did is judged without the next
             return Ended(How.NOT_RUN, detail=why), Outcome(trouble=Trouble.LIMIT, detail=why)
-        session = run.agents.session(attempt, config, feedback)
+        session = run.agents.session(self.attempt, config, self._feedback)
         own = config.get("timeout")  # a third-party step may hand on anything
         longest = own if isinstance(own, int | float) else run.rules.patience.total
         total = min((t for t in (longest, deadline) if t), default=None)
         patience = msgspec.structs.replace(run.rules.patience, total=total)
-        sessions.append(session)
-        ran.append(run.agents.run(session, str(config.get("name") or "agent"), patience))
-        return ran[-1]
+        self.started.append(session)
+        self.ran.append(run.agents.run(session, str(config.get("name") or "agent"), patience))
+        return self.ran[-1]
 
-    def context(deadline: float | None) -> StepContext:
+    def context(self, deadline: float | None) -> StepContext:
         return StepContext(
-            root=run.places.root,
-            repo=run.places.repo,
-            story=attempt.story,
-            mode=attempt.mode,
-            iteration=attempt.number,
+            root=self.run.places.root,
+            repo=self.run.places.repo,
+            story=self.attempt.story,
+            mode=self.attempt.mode,
+            iteration=self.attempt.number,
             deadline=deadline,
-            run_command=run.proof.checks.run_command,
-            run_agent=run_agent,
+            run_command=self.run.proof.checks.run_command,
+            run_agent=self.start,
         )
 
-    try:
-        return _examined(run, attempt, admit, run_agent, context, ran, sessions)
-    except Exception as error:
-        if not ran or not is_about_the_work(error):
-            raise
-        ended, outcome = ran[-1]
-        evidence = Evidence(
-            mode=attempt.mode,
-            story=attempt.story,
-            ended=ended,
-            outcome=outcome,
-            rules=run.rules.verdict,
-            reviewer=attempt.reviewer,
-            interrupted=run.control.stop.requested,
-        )
-        return attempt, with_error(evidence, error, run.places.folder), Inspection(""), False
 
-
-def _examined(
-    run: Run,
-    attempt: Attempt,
-    admit: Callable[[], str],
-    run_agent: RunAgent,
-    context: Callable[[float | None], StepContext],
-    ran: list[tuple[Ended, Outcome]],
-    sessions: list[Session],
-) -> Acted:
-    """Run the steps and examine what they left. `ran` and `sessions` are filled by `run_agent`."""
-    steps = run.steps.setup if attempt.mode is Mode.SETUP and run.steps.setup else run.steps.work
-    if attempt.mode in (Mode.ACCEPTANCE, Mode.EXAM):
-        ended, outcome = run_agent(steps.agent_config, None)
-        # To tell who wrote a file takes a snapshot, and with that hidden tests would be in the repository.
-        attempt, shared = share(run, attempt, files=not run.proof.acceptance.is_hidden)
-        return _written_evidence(run, attempt, ended, outcome, shared)
+def _run_steps(sessions: Sessions) -> SessionTaken:
+    """Run the steps, and ask a reviewer once more who gave no verdict."""
+    run, attempt = sessions.run, sessions.attempt
     try:
-        passed, unusable = steps.run(context, attempt.number), None
+        passed, unusable = sessions.steps.run(sessions.context, attempt.number), None
     except (BadData, UsageError) as error:  # the iteration is closed like any other, so that the user can fix it
         passed, unusable = Passed((_unusable(error),)), error
-    ended, outcome = ran[-1] if ran else (Ended(How.NOT_RUN, code=0), Outcome())
-    request = _request(run, attempt, outcome) if attempt.mode is Mode.REVIEW else None
-    if request and sessions and unusable is None and _lacks_verdict(run, attempt, ended, outcome, request):
-        if why := admit():
+    ended, outcome = sessions.ran[-1] if sessions.ran else (Ended(How.NOT_RUN, code=0), Outcome())
+    request = take_request(run, attempt, outcome)
+    is_asked = attempt.mode is Mode.REVIEW and sessions.started and unusable is None
+    if is_asked and _lacks_verdict(run, attempt, ended, outcome, request):
+        if why := sessions.admit():
             run.journal.write(Noted(f"the reviewer gave no verdict and was not asked again: {why}", warning=True))
         else:
-            ended, outcome, request = _ask_for_verdict(run, attempt, sessions[-1], outcome, request)
+            ended, outcome, request = _ask_for_verdict(run, attempt, sessions.started[-1], outcome, request)
     if unusable is not None:
         outcome = msgspec.structs.replace(outcome, trouble=Trouble.SETTINGS, detail=_told(unusable))
     if passed.checks:  # other steps than agents have run
         note_checks(run, attempt.begun)
-    taken = SessionTaken(
+    return SessionTaken(
         iteration=attempt.number,
         ended=ended,
         outcome=outcome,
-        request=request or _request(run, attempt, outcome),
+        request=request,
         checks=passed.checks,
         commit=passed.commit,
     )
-    return _weigh(run, attempt, taken)
-
-
-def weigh_again(run: Run, attempt: Attempt, taken: SessionTaken) -> Acted | None:
-    """The same for a session whose loop was killed while the checks ran. None: files or commits are not as the session
-    left them."""
-    inspection = run.tree.inspect(attempt.checkpoint)
-    if (inspection.tree, inspection.commits) != (taken.tree, taken.commits):
-        return None
-    return _weigh(run, attempt, taken)
-
-
-def _weigh(run: Run, attempt: Attempt, taken: SessionTaken) -> Acted:
-    """Inspect the tree and run the checks. What the session left is recorded first: after a kill, the checks are
-    repeated, and not the session."""
-    attempt, shared = share(run, attempt, rules=False)
-    inspection, page, notices = _inspect(run, attempt)
-    attempt, unsure = with_plan(run, attempt)
-    notices = (*shared, *notices, *unsure)
-    if not taken.tree:
-        taken = msgspec.structs.replace(taken, tree=inspection.tree, commits=inspection.commits)
-        run.journal.write(taken)
-    ended, outcome, request = taken.ended, taken.outcome, taken.request
-    evidence = _evidence(run, attempt, ended, outcome, inspection, request, taken.checks, page.logged)
-    again = run.watchers.put_back(attempt.number, attempt.story)  # checks run the agent's code
-    notices += (again.told,) if again.told else ()
-    if left := page.left or again.left:
-        evidence = msgspec.structs.replace(evidence, objections=(*evidence.objections, left))
-    told = msgspec.structs.replace(evidence, notices=(*notices, *evidence.notices))
-    evidence = protect_again(run, attempt, told)
-    # Protected files that an agent committed itself are also restored by a commit.
-    return attempt, evidence, inspection, taken.commit or bool(notices and inspection.commits)
-
-
-def _written_evidence(run: Run, attempt: Attempt, ended: Ended, outcome: Outcome, shared: tuple[str, ...]) -> Acted:
-    """Of a session that writes tests only. An exam belongs to no story, so its session cannot ask about one."""
-    request = run.requests.take()
-    page = run.watchers.put_back(attempt.number, attempt.story)
-    is_exam = attempt.mode is Mode.EXAM
-    taker = run.proof.exam if is_exam else run.proof.acceptance
-    written = taker.take(attempt, f"{run.id}/{attempt.number}-{attempt.mode.value}")
-    inspection = written.inspection
-    evidence = Evidence(
-        mode=attempt.mode,
-        story=attempt.story,
-        ended=ended,
-        outcome=outcome,
-        rules=run.rules.verdict,
-        changed=tuple(path for path in inspection.changed if not run.places.is_own(path)),
-        repository_trouble="; ".join(() if inspection.sound else inspection.notices),
-        notices=(*shared, *written.notices, *((page.told,) if page.told else ())),
-        objections=(*written.objections, *((page.left,) if page.left else ())),
-        acceptance=written.tests,
-        exam=written.stories,
-        exam_passed=written.passed,
-        question="" if is_exam else request.ask or request.waiting,
-        waiting="" if is_exam else request.waiting,
-        learned=() if is_exam or run.proof.acceptance.is_hidden else request.learned,
-        interrupted=run.control.stop.requested,
-    )
-    return attempt, evidence, inspection, False
-
-
-def prove_again(run: Run, attempt: Attempt, evidence: Evidence) -> tuple[Evidence, Inspection]:
-    """Inspect and check the tree again, after a hook or a check changed it. The session's own part stays."""
-    inspection, page, notices = _inspect(run, attempt)
-    changed = tuple(path for path in inspection.changed if not run.places.is_own(path))
-    checks, proof, interrupted = _prove(run, attempt, inspection, changed)
-    objections = (page.left,) if page.left else ()
-    evidence = msgspec.structs.replace(
-        evidence,
-        changed=changed,
-        repository_trouble=evidence.repository_trouble or "; ".join(() if inspection.sound else inspection.notices),
-        notices=(*evidence.notices, *notices),
-        checks=(*(check for check in evidence.checks if check.name not in {new.name for new in checks}), *checks),
-        proof=proof,
-        objections=objections,
-        interrupted=interrupted,
-    )
-    return protect_again(run, attempt, evidence), inspection
-
-
-def _inspect(run: Run, attempt: Attempt) -> tuple[Inspection, PageBack, tuple[str, ...]]:
-    page = run.watchers.put_back(attempt.number, attempt.story)
-    inspection, notices = protect(run, attempt, run.tree.inspect(attempt.checkpoint))
-    return inspection, page, (*notices, *((page.told,) if page.told else ()))
-
-
-def _unusable(error: RalphError) -> CheckResult:
-    return CheckResult(name="settings", command="settings", passed=False, tail=_told(error))
-
-
-def _told(error: RalphError) -> str:
-    return f"{error} ({error.hint})" if error.hint else str(error)
-
-
-def _evidence(
-    run: Run,
-    attempt: Attempt,
-    ended: Ended,
-    outcome: Outcome,
-    inspection: Inspection,
-    request: Request,
-    step_checks: tuple[CheckResult, ...],
-    logged: str,
-) -> Evidence:
-    trouble = list(() if inspection.sound else inspection.notices)
-    if misplaced := run.plan.misplaced(attempt.reading):
-        trouble.append(misplaced)
-    edits, problem = plan_edits(run, attempt)
-    notices = [request.problem] if request.problem else []
-    if edits is not None and len(edits.added) > _MOST_ADDED:
-        many = f"{len(edits.added):,} stories were added to the plan; one session may add {_MOST_ADDED:,}"
-        notices.append(f"{many}, so none of them was taken")
-        edits = msgspec.structs.replace(edits, added=())
-    changed = tuple(path for path in inspection.changed if not run.places.is_own(path))
-    claim = _claim(request, edits, attempt)
-    looks = attempt.mode is Mode.REVIEW or (attempt.story is not None and attempt.story.is_review_step)
-    is_needed = bool(changed or claim is Claim.ALREADY or looks or request.replies)
-    is_claimed = claim is not None or outcome.promised or run.rules.verdict.claim_is_implied
-    checks, proof, interrupted = step_checks, None, run.control.stop.requested
-    if is_needed:
-        more, proof, interrupted = _prove(run, attempt, inspection, changed, step_checks, is_claimed=is_claimed)
-        checks += more
-    required = [check.passed for check in checks if check.required]
-    return Evidence(
-        mode=attempt.mode,
-        story=attempt.story,
-        ended=ended,
-        outcome=outcome,
-        rules=run.rules.verdict,
-        changed=changed,
-        repository_trouble="; ".join(trouble),
-        notices=tuple(notices),
-        delta=edits,
-        plan_problem=problem,
-        claim=claim,
-        question=request.ask or request.waiting,
-        waiting=request.waiting,
-        checks=checks,
-        check_set=run.proof.checks.check_set if checks else "",
-        proof=proof,
-        passed_before=all(required) if required and not changed else None,
-        answer=request.review if attempt.mode is Mode.REVIEW else None,
-        reviewer=attempt.reviewer,
-        replies=request.replies if attempt.mode is Mode.FIX else (),
-        learned=request.learned,
-        logged=clean(logged)[:_MOST_LOGGED],
-        has_review_fields=attempt.reading.plan.reviewed,
-        unchecked=bool(changed) and not checks and not interrupted,
-        open_after=_open_besides(attempt),
-        interrupted=interrupted,
-    )
-
-
-def _prove(
-    run: Run,
-    attempt: Attempt,
-    inspection: Inspection,
-    changed: tuple[str, ...],
-    before: tuple[CheckResult, ...] = (),
-    *,
-    is_claimed: bool = True,
-) -> tuple[tuple[CheckResult, ...], Proof | None, bool]:
-    """Run the checks, then find out what they are worth: checks, proof, and whether the run is stopping.
-
-    `before`: checks that have run as steps. Work that is not claimed is kept as well, so its tests are compared, too.
-    """
-    if run.control.stop.requested:
-        return (), None, True
-    begun = run.control.clock()
-    when = "review" if attempt.mode is Mode.REVIEW else "story"
-    plan = attempt.reading.plan  # as it was before: an agent does not choose its own checks
-    candidate = run.proof.prover.candidate(attempt, inspection)
-    checks = run.proof.checks(plan, attempt.story, when, attempt.number, candidate)
-    note_checks(run, begun)
-    if attempt.mode is Mode.REVIEW:
-        return checks, run.proof.prover.known(attempt.work.story), run.control.stop.requested
-    passed = all(check.passed for check in (*before, *checks) if check.required)
-    proof = None
-    if changed and passed and not run.control.stop.requested:
-        proof = run.proof.prover.prove(attempt, candidate, is_claimed=is_claimed)
-        note_checks(run, begun)
-    return checks, proof, run.control.stop.requested
 
 
 def _lacks_verdict(run: Run, attempt: Attempt, ended: Ended, outcome: Outcome, request: Request) -> bool:
@@ -348,7 +180,7 @@ def _ask_for_verdict(
     if first.text.strip():
         patience = msgspec.structs.replace(patience, total=min(patience.total or _VERDICT_TIME, _VERDICT_TIME))
     ended, outcome = run.agents.run(again, "verdict", patience)
-    request = _request(run, attempt, outcome)
+    request = take_request(run, attempt, outcome)
     known = [cost for cost in (first.cost_usd, outcome.cost_usd) if cost is not None]
     outcome = msgspec.structs.replace(
         outcome, tokens=first.used + outcome.tokens, cost_usd=sum(known) if known else None
@@ -356,61 +188,145 @@ def _ask_for_verdict(
     return ended, outcome, msgspec.structs.replace(request, learned=request.learned or left.learned)
 
 
-def _open_besides(attempt: Attempt) -> int:
-    return sum(not story.is_done and story.id != attempt.work.story for story in attempt.reading.plan.stories)
+def _unusable(error: RalphError) -> CheckResult:
+    return CheckResult(name="settings", command="settings", passed=False, tail=_told(error))
 
 
-def _request(run: Run, attempt: Attempt, outcome: Outcome) -> Request:
-    """The agent's request file. A review or a fix may have answered through the client's schema instead, or at the
-    end of its last message."""
-    left = run.requests.take()
-    if attempt.mode not in (Mode.REVIEW, Mode.FIX):
-        return left
-    answered = read_request(outcome.structured.encode()) if outcome.structured else answer_at_the_end(outcome.text)
+def _told(error: RalphError) -> str:
+    return f"{error} ({error.hint})" if error.hint else str(error)
+
+
+# The stages after the sessions
+
+
+def _take_out_others(run: Run, acted: Acted) -> Acted:
+    attempt, notices = share(run, acted.attempt, rules=False)
+    return msgspec.structs.replace(acted, attempt=attempt, notices=(*acted.notices, *notices))
+
+
+def _restore_rules(run: Run, acted: Acted) -> Acted:
+    page = run.watchers.put_back(acted.attempt.number, acted.attempt.story)
     return msgspec.structs.replace(
-        left,
-        claim=left.claim or answered.claim,
-        ask=left.ask or answered.ask,
-        review=left.review or answered.review,
-        replies=left.replies or answered.replies,
-        learned=left.learned or answered.learned,
+        acted,
+        notices=(*acted.notices, *filter(None, (page.told,))),
+        left=acted.left or page.left,
+        logged=acted.logged or page.logged,
     )
 
 
-def _claim(request: Request, edits: Delta | None, attempt: Attempt) -> Claim | None:
-    story = attempt.story
-    if request.claim is not None:
-        return request.claim
-    if request.complete or (request.replies and attempt.mode is Mode.FIX):
-        return Claim.DONE
-    edited = edits.of(story.id) if edits and story else None
-    if edited is None:
+def _inspect(run: Run, acted: Acted) -> Acted:
+    """The tree, with protected files restored."""
+    inspection, notices = protect(run, acted.attempt, run.tree.inspect(acted.attempt.checkpoint))
+    return msgspec.structs.replace(acted, inspection=inspection, notices=(*acted.notices, *notices))
+
+
+def _read_plan(run: Run, acted: Acted) -> Acted:
+    attempt, unsure = with_plan(run, acted.attempt)
+    return msgspec.structs.replace(acted, attempt=attempt, notices=(*acted.notices, *unsure))
+
+
+def _record(run: Run, acted: Acted) -> Acted:
+    if acted.taken.tree:  # by the loop that was killed
+        return acted
+    inspection = acted.inspection
+    taken = msgspec.structs.replace(acted.taken, tree=inspection.tree, commits=inspection.commits)
+    run.journal.write(taken)
+    return msgspec.structs.replace(acted, taken=taken)
+
+
+def _gather(run: Run, acted: Acted) -> Acted:
+    evidence = gather(run, acted.attempt, acted.taken, acted.inspection, acted.logged)
+    return msgspec.structs.replace(acted, evidence=evidence)
+
+
+def _conclude(run: Run, acted: Acted) -> Acted:
+    """The evidence with what was restored, and protected files restored again."""
+    evidence = msgspec.structs.replace(
+        acted.evidence,
+        notices=(*acted.notices, *acted.evidence.notices),
+        objections=(*acted.evidence.objections, *filter(None, (acted.left,))),
+    )
+    return msgspec.structs.replace(acted, evidence=protect_again(run, acted.attempt, evidence))
+
+
+STAGES: tuple[Callable[[Run, Acted], Acted], ...] = (
+    _take_out_others,  # first: what somebody else changed is neither judged nor undone
+    _restore_rules,  # before the tree is inspected, which would have the agent's version of them
+    _inspect,
+    _read_plan,  # whose edits these are is known from what was taken out
+    _record,  # before the checks, which take long: after a kill they are repeated, and not the session
+    _gather,
+    _restore_rules,  # checks run the agent's code
+    _conclude,
+)
+
+
+def _examine(run: Run, attempt: Attempt, taken: SessionTaken) -> Acted:
+    acted = Acted(attempt=attempt, taken=taken, evidence=_basic(run, attempt, taken))
+    for stage in STAGES:
+        acted = stage(run, acted)
+    return acted
+
+
+def examine_again(run: Run, attempt: Attempt, taken: SessionTaken) -> Acted | None:
+    """The same for a session whose loop was killed while the checks ran. None: files or commits are not as the session
+    left them."""
+    inspection = run.tree.inspect(attempt.checkpoint)
+    if (inspection.tree, inspection.commits) != (taken.tree, taken.commits):
         return None
-    submitted = edited.new.review.status in (ReviewStatus.NEEDS_REVIEW, ReviewStatus.APPROVED)
-    if edited.new.is_done or (submitted and edited.new.review.status is not edited.old.review.status):
-        return Claim.DONE
-    return None
+    return _examine(run, attempt, taken)
 
 
-def share(run: Run, attempt: Attempt, *, files: bool = True, rules: bool = True) -> tuple[Attempt, tuple[str, ...]]:
-    """The attempt without what somebody else changed in its working tree meanwhile, and notices about that.
+def prove_again(run: Run, attempt: Attempt, evidence: Evidence) -> tuple[Evidence, Inspection]:
+    """Inspect and check the tree again, after a hook or a check changed it. The session's own part stays."""
+    taken = SessionTaken(iteration=attempt.number, ended=evidence.ended, outcome=evidence.outcome, request=Request())
+    acted = Acted(attempt=attempt, taken=taken, evidence=evidence)
+    acted = _inspect(run, _restore_rules(run, acted))
+    inspection = acted.inspection
+    changed = tuple(path for path in inspection.changed if not run.places.is_own(path))
+    checks, proof, interrupted = prove(run, attempt, inspection, changed)
+    evidence = msgspec.structs.replace(
+        evidence,
+        changed=changed,
+        repository_trouble=evidence.repository_trouble or "; ".join(() if inspection.sound else inspection.notices),
+        notices=(*evidence.notices, *acted.notices),
+        checks=(*(check for check in evidence.checks if check.name not in {new.name for new in checks}), *checks),
+        proof=proof,
+        objections=tuple(filter(None, (acted.left,))),
+        interrupted=interrupted,
+    )
+    return protect_again(run, attempt, evidence), inspection
 
-    Without `rules`, the rules are left out: they are restored, unless a person committed them.
-    """
 
-    def is_ours(path: str) -> bool:
-        return run.places.is_own(path) or (not rules and run.watchers.is_rule(path))
+def _tests_written(run: Run, attempt: Attempt, sessions: Sessions) -> Acted:
+    """A session that writes tests only. An exam belongs to no story, so its session cannot ask about one."""
+    ended, outcome = sessions.start(sessions.steps.agent_config, None)
+    # To tell who wrote a file takes a snapshot, and with that hidden tests would be in the repository.
+    attempt, shared = share(run, attempt, files=not run.proof.acceptance.is_hidden)
+    request = run.requests.take()
+    page = run.watchers.put_back(attempt.number, attempt.story)
+    is_exam = attempt.mode is Mode.EXAM
+    taker = run.proof.exam if is_exam else run.proof.acceptance
+    written = taker.take(attempt, f"{run.id}/{attempt.number}-{attempt.mode.value}")
+    inspection = written.inspection
+    taken = SessionTaken(iteration=attempt.number, ended=ended, outcome=outcome, request=request)
+    evidence = msgspec.structs.replace(
+        _basic(run, attempt, taken),
+        changed=tuple(path for path in inspection.changed if not run.places.is_own(path)),
+        repository_trouble="; ".join(() if inspection.sound else inspection.notices),
+        notices=(*shared, *written.notices, *filter(None, (page.told,))),
+        objections=(*written.objections, *filter(None, (page.left,))),
+        acceptance=written.tests,
+        exam=written.stories,
+        exam_passed=written.passed,
+        question="" if is_exam else request.ask or request.waiting,
+        waiting="" if is_exam else request.waiting,
+        learned=() if is_exam or run.proof.acceptance.is_hidden else request.learned,
+    )
+    return Acted(attempt=attempt, taken=taken, inspection=inspection, evidence=evidence)
 
-    shared = run.tree.share(attempt.checkpoint, is_ours, files=files)
-    if shared.committed:
-        run.watchers.accept(shared.committed)
-    return msgspec.structs.replace(attempt, checkpoint=shared.checkpoint, shared=shared), shared.notices
 
-
-def note_checks(run: Run, begun: float) -> None:
-    """What changed since then may be the work of commands that the loop started."""
-    now = time.time()  # as files have it; the run's own clock is ahead of it after the system's was set back
-    run.tree.note_session(SessionRecord(life=Span(now - (run.control.clock() - begun), now), is_agent=False))
+# Errors
 
 
 def is_about_the_work(error: Exception) -> bool:

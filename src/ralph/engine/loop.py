@@ -144,11 +144,12 @@ class Loop:
         feedback = to_be_told(self._history.feedback, work.story)
         if work.mode is Mode.EXAM:  # nothing from the sessions that implemented the stories
             feedback = self._history.feedback.get("", "")
-        attempt, evidence, inspection, wants_commit = act(run, attempt, feedback, self._admit)
-        evidence = redact_struct(evidence)  # judged as it is recorded, so that a replay agrees
+        acted = act(run, attempt, feedback, self._admit)
+        attempt, inspection = acted.attempt, acted.inspection
+        evidence = redact_struct(acted.evidence)  # judged as it is recorded, so that a replay agrees
         verdict = judge(evidence)
         run.journal.write(Judged(attempt.number, evidence, verdict))
-        commit = run.rules.commits or wants_commit
+        commit = run.rules.commits or acted.wants_commit
         first: Exception | None = None
         for tries_left in reversed(range(_SETTLE_TRIES)):
             try:

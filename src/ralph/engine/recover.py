@@ -39,7 +39,8 @@ from ralph.core.ports import Reading
 from ralph.core.run_ports import Attempt
 from ralph.core.verdict import Kind, Verdict
 from ralph.core.work_tree import Inspection
-from ralph.engine.act import is_about_the_work, share, weigh_again
+from ralph.engine.act import examine_again, is_about_the_work
+from ralph.engine.evidence import share
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, BEFORE, next_reviewer
@@ -221,13 +222,13 @@ def _close(run: Run, found: Open) -> tuple[str, str]:
 
 def _judge_now(run: Run, attempt: Attempt, taken: SessionTaken, name: str) -> str:
     """Judge a session that had ended when its loop was killed. Empty: its work is no longer as it left it."""
-    weighed = weigh_again(run, attempt, taken)
-    if weighed is None:
+    acted = examine_again(run, attempt, taken)
+    if acted is None:
         return ""
-    attempt, evidence, inspection, wants_commit = weighed
+    attempt, evidence, inspection = acted.attempt, acted.evidence, acted.inspection
     verdict = judge(evidence)
     run.journal.write(Judged(attempt.number, evidence, verdict))
-    settle(run, attempt, evidence, verdict, inspection, commit=run.rules.commits or wants_commit)
+    settle(run, attempt, evidence, verdict, inspection, commit=run.rules.commits or acted.wants_commit)
     return f"{name} was killed during its checks; they ran again, and its work was {verdict.kind.value}"
 
 

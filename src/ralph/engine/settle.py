@@ -25,7 +25,8 @@ from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind, Verdict
 from ralph.core.work_tree import Commit, Inspection, RolledBack, Shared
 from ralph.engine import proof_trailers
-from ralph.engine.act import prove_again, share
+from ralph.engine.act import prove_again
+from ralph.engine.evidence import share
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import AFTER, TITLES
