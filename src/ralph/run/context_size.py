@@ -22,7 +22,7 @@ from ralph.host.files import read_bytes
 from ralph.journal.records import pick
 from ralph.plans.registry import traits
 from ralph.prompts.session import build, built_in, instructions, memory_part
-from ralph.run.prompt import brief
+from ralph.run.session import About, Known, brief
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, list_runs
 from ralph.workspace.find import store_for
@@ -148,26 +148,11 @@ def context_size(
 ) -> ContextSize:
     estimate = measured(ref.root, env) if estimate is None else estimate
     config = settings.config
-    layout = store_for(ref, env).layout
-    where = layout.locations(ref)
+    where = store_for(ref, env).layout.locations(ref)
     work = next_work(plan, review=config.review.enabled)
     story, mode = work or (None, Mode.IMPLEMENT)
-    source = read_bytes(ref.path, within=ref.root)
-    briefing = brief(
-        ref,
-        layout,
-        config,
-        plan,
-        source,
-        story,
-        mode,
-        iteration=1,
-        attempt=1,
-        feedback="",
-        guidance=(),
-        step={},
-        env=env,
-    )
+    about = About(plan=plan, source=read_bytes(ref.path, within=ref.root), story=story, mode=mode)
+    briefing = brief(ref, config, about, Known(), {}, env)
     prompt, template, memory = build(briefing), instructions(briefing), memory_part(briefing)
     rest = len(prompt.text) + len(prompt.system) - len(template) - len(memory)
     own = briefing.traits.budgets

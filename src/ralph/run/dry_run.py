@@ -27,7 +27,7 @@ from ralph.prompts.review import Matter
 from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore, has_check, is_needed
 from ralph.proof.exam_session import ExamRounds, is_due
 from ralph.review.material import Reviewing
-from ralph.run.session import session_for
+from ralph.run.session import Known, session_for
 from ralph.run.spec import Launched, RunSpec
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
@@ -102,7 +102,8 @@ def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: 
     notes = tuple(note.text for _, note in notes_for(plan_state(prepared.ref, env), move.story))
     last = to_be_told(feedback(prepared.ref, env), move.story)
     matter = _matter(prepared, attempt, env) if move.mode is Mode.REVIEW else None
-    return session_for(spec, attempt, step, last, request, env, notes, matter)
+    known = Known(feedback=last, guidance=notes, matter=matter, request=request)
+    return session_for(spec, attempt, step, known, env)
 
 
 def _matter(prepared: Launched, attempt: Attempt, env: Mapping[str, str]) -> Matter:
