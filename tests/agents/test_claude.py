@@ -11,6 +11,7 @@ from ralph.agents import claude
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
 from ralph.core.ports import Session
+from support.sessions import session_of
 
 UNUSABLE = (
     "AskUserQuestion,EnterPlanMode,ExitPlanMode,"
@@ -19,7 +20,7 @@ UNUSABLE = (
 
 
 def session(cwd: Path, **fields: Any) -> Session:
-    return Session(prompt="Do the work.", cwd=cwd, **fields)
+    return session_of(prompt="Do the work.", cwd=cwd, **fields)
 
 
 def program(path: Path) -> Path:

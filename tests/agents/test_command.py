@@ -11,10 +11,11 @@ from ralph.core.agent import Outcome, Text, add
 from ralph.core.errors import ConfigError, SetupError
 from ralph.core.plan import Mode
 from ralph.core.ports import Session
+from support.sessions import session_of
 
 
 def session(cwd: Path, *words: str, **fields: Any) -> Session:
-    return Session(**{"prompt": "Do it.", "cwd": cwd, "command": words, **fields})
+    return session_of(**{"prompt": "Do it.", "cwd": cwd, "command": words, **fields})
 
 
 def fill(cwd: Path, *words: str, **fields: Any) -> tuple[str, ...]:

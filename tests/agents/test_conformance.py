@@ -14,6 +14,7 @@ from ralph.core.agent import AgentEvent
 from ralph.core.errors import UsageError
 from ralph.core.plan import Mode
 from ralph.core.ports import Session
+from support.sessions import session_of
 
 NAMES = ["claude", "command", "scripted"]
 PROMPT = "Work on the story.\nThen say so — briefly."
@@ -22,7 +23,7 @@ PROMPT = "Work on the story.\nThen say so — briefly."
 def session(folder: Path) -> Session:
     script = folder / "script.yaml"
     script.write_text("stories: {'*': [[say: hello]]}\n")
-    return Session(
+    return session_of(
         prompt=PROMPT,
         system="Some context.",
         cwd=folder,

@@ -35,6 +35,7 @@ from ralph.core.errors import BadData, ConfigError, SetupError
 from ralph.core.plan import Mode
 from ralph.core.ports import Session
 from support import stunts
+from support.sessions import session_of
 
 PROMISE = "<promise>COMPLETE</promise>"
 CLAIM = {"claim": "done"}
@@ -71,7 +72,7 @@ class Theatre:
         mode = fields.get("mode", Mode.IMPLEMENT)
         self.script.write_text(json.dumps({"acts": stunts.__file__, "stories": {"*": [{mode.value: list(actions)}]}}))
         own = {"script": self.script, "request": self.request, "plan": self.plan, "story": "US-001"}
-        return Session(**{"prompt": "Do it.", "cwd": self.root, **own, **fields})
+        return session_of(**{"prompt": "Do it.", "cwd": self.root, **own, **fields})
 
     def start(self, *actions: Any, **fields: Any) -> subprocess.Popen[bytes]:
         session = self.session(*actions, **fields)

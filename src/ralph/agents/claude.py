@@ -93,12 +93,12 @@ def launch(session: Session, program: str) -> Launch:
         argv += ["--model", argument(session.model)]
     if session.system:
         argv += ["--append-system-prompt", argument(session.system)]
-    if session.allowed_tools:
+    if session.rights.allowed_tools:
         # One word with `=`: the option takes all words that follow, and a rule such as `Bash(git *)` has spaces.
-        argv.append(f"--allowedTools={argument(session.allowed_tools)}")
-    argv.append(f"--disallowedTools={argument(','.join(filter(None, (*_UNUSABLE, session.disallowed_tools))))}")
-    if session.tools:
-        argv.append(f"--tools={argument(session.tools)}")
+        argv.append(f"--allowedTools={argument(session.rights.allowed_tools)}")
+    argv.append(f"--disallowedTools={argument(','.join(filter(None, (*_UNUSABLE, session.rights.disallowed_tools))))}")
+    if session.rights.tools:
+        argv.append(f"--tools={argument(session.rights.tools)}")
     if session.schema:
         argv += ["--json-schema", argument(session.schema)]
     if session.fallback_model:
@@ -106,8 +106,8 @@ def launch(session: Session, program: str) -> Launch:
     if session.budget_usd:
         argv += ["--max-budget-usd", f"{session.budget_usd:.4f}".rstrip("0").rstrip(".")]
     # Without it the client refuses a path that leads there through a link, whatever a hook permits.
-    argv += [f"--add-dir={argument(folder)}" for folder in session.folders if Path(folder).is_dir()]
-    if session.permissions == "skip":
+    argv += [f"--add-dir={argument(folder)}" for folder in session.rights.folders if Path(folder).is_dir()]
+    if session.rights.permissions == "skip":
         argv.append("--dangerously-skip-permissions")
     return Launch(tuple(argv), session.prompt.encode("utf-8", "replace"), _environment(session))
 
@@ -122,7 +122,7 @@ def _environment(session: Session) -> dict[str, str]:
         env["SHELL"] = _SHELL  # else it takes whichever shell it finds
     if session.hooks is not None:
         env |= session.hooks.env
-    if session.is_root and session.permissions == "skip":
+    if session.rights.is_root and session.rights.permissions == "skip":
         env["IS_SANDBOX"] = "1"  # as root it refuses to start otherwise
     return env
 

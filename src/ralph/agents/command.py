@@ -50,11 +50,11 @@ def launch(session: Session, program: str) -> Launch:
 def _fill(session: Session) -> list[str]:
     """The arguments after the program, with placeholders filled in. Other braces stay as they are."""
     values = {
-        "story": session.story,
-        "title": session.title,
-        "mode": session.mode.value,
-        "iteration": str(session.iteration),
-        "attempt": str(session.attempt),
+        "story": session.task.story,
+        "title": session.task.title,
+        "mode": session.task.mode.value,
+        "iteration": str(session.task.iteration),
+        "attempt": str(session.task.attempt),
         "model": session.model,
         "plan": str(session.plan or ""),
         "cwd": str(session.cwd),

@@ -27,10 +27,10 @@ def find(session: Session, path: str) -> str:
 
 def launch(session: Session, program: str) -> Launch:
     env = {
-        "RALPH_STORY": session.story,
-        "RALPH_MODE": session.mode.value,
-        "RALPH_ATTEMPT": str(session.attempt + session.free),
-        "RALPH_ITERATION": str(session.iteration),
+        "RALPH_STORY": session.task.story,
+        "RALPH_MODE": session.task.mode.value,
+        "RALPH_ATTEMPT": str(session.task.attempt + session.task.free),
+        "RALPH_ITERATION": str(session.task.iteration),
     }
     if session.request:
         env["RALPH_REQUEST_FILE"] = str(session.request)

@@ -179,7 +179,7 @@ class RunBudget:
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
         """Run the agent within its allowance, and record the cost."""
         self._sessions += 1
-        name = f"{self._run}/{session.iteration}/{self._sessions}"
+        name = f"{self._run}/{session.task.iteration}/{self._sessions}"
         allowed, refusal = self._reserve(session, name)
         if refusal is not None:
             return Ended(How.NOT_RUN, detail=refusal.detail), refusal
@@ -187,11 +187,13 @@ class RunBudget:
             session = msgspec.structs.replace(session, budget_usd=max(allowed // 100, 1) / 10_000)
         ended, outcome = self._run_agent(session, step, patience)
         if ended.how is not How.FAILED_TO_START or outcome.cost_usd is not None:
-            charged = self._charge(name, session.iteration, session.story, session.model, outcome)
-            if session.mode in (Mode.IMPLEMENT, Mode.FIX) and not session.verdict_only:
+            charged = self._charge(name, session.task.iteration, session.task.story, session.model, outcome)
+            if session.task.mode in (Mode.IMPLEMENT, Mode.FIX) and not session.task.verdict_only:
                 charged = msgspec.structs.replace(charged, extent=_extent(ended, outcome))
         else:
-            charged = Charged(iteration=session.iteration, story=session.story, id=name, basis=Basis.REPORTED, usd=0)
+            charged = Charged(
+                iteration=session.task.iteration, story=session.task.story, id=name, basis=Basis.REPORTED, usd=0
+            )
         self._journal.write(charged)
         self._settle(charged)
         for note in self._remarks(charged):
@@ -213,7 +215,7 @@ class RunBudget:
     ) -> tuple[int | None, Outcome | None]:
         found = [
             *rooms(self._budget, self._spending.run, elsewhere),
-            *story_rooms(self._budget, self._spending.of(session.story) if session.story else NOTHING),
+            *story_rooms(self._budget, self._spending.of(session.task.story) if session.task.story else NOTHING),
         ]
         for room in found:
             if room.is_spent:
@@ -232,7 +234,7 @@ class RunBudget:
             t=self._clock(),
             run=self._run,
             plan=self._plan,
-            story=session.story,
+            story=session.task.story,
             micros=allowed,
             tokens=tokens,
             pid=os.getpid(),
@@ -241,7 +243,7 @@ class RunBudget:
             journal=str(self._journal.path),
         )
         usd = None if allowed is None else allowed / MICROS
-        self._journal.write(Reserved(iteration=session.iteration, id=name, usd=usd, tokens=tokens))
+        self._journal.write(Reserved(iteration=session.task.iteration, id=name, usd=usd, tokens=tokens))
         self._ledger.append(line, durable=True)  # what cannot be recorded must not be spent
         return allowed, None
 

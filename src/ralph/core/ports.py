@@ -179,37 +179,9 @@ class HookFiles(Struct, frozen=True):
     """A folder for the state of one session."""
 
 
-class Session(Struct, frozen=True, kw_only=True):
-    """Everything an adapter needs to build the command line of one agent process."""
+class Task(Struct, frozen=True, kw_only=True):
+    """What a session is for."""
 
-    prompt: str
-    """Always sent through stdin."""
-    system: str = ""
-    """Appended to the client's system prompt, if it supports that."""
-    cwd: Path
-    agent: str = ""
-    """The agent's name; empty: the agent of the run."""
-    model: str = ""
-    allowed_tools: str = ""
-    disallowed_tools: str = ""
-    fallback_model: str = ""
-    budget_usd: float = 0
-    keep: bool = False
-    """The client may keep a transcript of the session."""
-    permissions: str = "client"
-    """What permits its tool calls: `guard` (Ralph's hook), `skip` (nothing is asked), `client` (the client's own
-    rules).
-    """
-    folders: tuple[str, ...] = ()
-    """Folders outside the workspace that it may write to."""
-    tools: str = ""
-    """The only available tools, for clients that can disable the others; empty: all tools."""
-    schema: str = ""
-    """JSON Schema of the answer, for clients that can enforce one."""
-    command: tuple[str, ...] = ()
-    """For the `command` agent; for the others, the path of the binary."""
-    script: Path | None = None
-    """For the `scripted` agent."""
     story: str = ""
     title: str = ""
     mode: Mode = Mode.IMPLEMENT
@@ -219,13 +191,53 @@ class Session(Struct, frozen=True, kw_only=True):
     """The reviewer's name, if there are several."""
     free: int = 0
     """Sessions of this story that cost no attempt, such as a usage limit or a broken connection."""
+    verdict_only: bool = False
+    """The follow-up session of a review that gave no verdict."""
+
+
+class Rights(Struct, frozen=True, kw_only=True):
+    """What the client permits its model to do."""
+
+    permissions: str = "client"
+    """What permits its tool calls: `guard` (Ralph's hook), `skip` (nothing is asked), `client` (the client's own
+    rules).
+    """
+    allowed_tools: str = ""
+    disallowed_tools: str = ""
+    tools: str = ""
+    """The only available tools, for clients that can disable the others; empty: all tools."""
+    folders: tuple[str, ...] = ()
+    """Folders outside the workspace that it may write to."""
+    is_root: bool = False
+    """Ralph runs as root."""
+
+
+class Session(Struct, frozen=True, kw_only=True):
+    """Everything an adapter needs to build the command line of one agent process."""
+
+    prompt: str
+    """Always sent through stdin."""
+    system: str = ""
+    """Appended to the client's system prompt, if it supports that."""
+    cwd: Path
+    task: Task = Task()
+    rights: Rights = Rights()
+    agent: str = ""
+    """The agent's name; empty: the agent of the run."""
+    model: str = ""
+    fallback_model: str = ""
+    budget_usd: float = 0
+    keep: bool = False
+    """The client may keep a transcript of the session."""
+    schema: str = ""
+    """JSON Schema of the answer, for clients that can enforce one."""
+    command: tuple[str, ...] = ()
+    """For the `command` agent; for the others, the path of the binary."""
+    script: Path | None = None
+    """For the `scripted` agent."""
     plan: Path | None = None
     request: Path | None = None
     """The request file, where the agent may leave a claim or a question."""
-    is_root: bool = False
-    """Ralph runs as root."""
-    verdict_only: bool = False
-    """The follow-up session of a review that gave no verdict."""
     hooks: HookFiles | None = None
     """For clients that have hooks."""
 

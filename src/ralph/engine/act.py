@@ -175,7 +175,8 @@ def _ask_for_verdict(
     assert attempt.story is not None
     run.journal.write(Noted("the reviewer gave no verdict; asking once more with the exact form"))
     prompt = verdict_prompt(session.prompt, attempt.story, first.text, session.request)
-    again = msgspec.structs.replace(session, prompt=prompt, verdict_only=True)
+    task = msgspec.structs.replace(session.task, verdict_only=True)
+    again = msgspec.structs.replace(session, prompt=prompt, task=task)
     patience = run.rules.patience
     if first.text.strip():
         patience = msgspec.structs.replace(patience, total=min(patience.total or _VERDICT_TIME, _VERDICT_TIME))

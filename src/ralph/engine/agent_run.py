@@ -126,7 +126,7 @@ class AgentRunner:
         listener = Listener(
             agent.reader(),
             self._journal.write,
-            session.iteration,
+            session.task.iteration,
             self._promise,
             watch,
             calls,
@@ -144,7 +144,7 @@ class AgentRunner:
             quiet.start(process.pid)
             self._journal.write(
                 AgentStarted(
-                    iteration=session.iteration,
+                    iteration=session.task.iteration,
                     step=step,
                     pid=process.pid,
                     start=process.start,
@@ -156,7 +156,7 @@ class AgentRunner:
 
         env = self._environment(session, agent) | launch.env
         make_folder(self._raw_folder, private=True)
-        raw_path = self._raw_folder / raw_name(session.iteration, step)
+        raw_path = self._raw_folder / raw_name(session.task.iteration, step)
         with RawLog(raw_path) as raw, RawLog(raw_path.with_suffix(".err.log")) as raw_err:
             try:
                 ending = host.supervise(
@@ -184,11 +184,11 @@ class AgentRunner:
         for notice in filter(None, notices):
             self._journal.write(Noted(notice, warning=True))
         self._note_session(calls.session(time.time(), reports_calls=agent.REPORTS_CALLS, quiet=silent))
-        for answered in watch.answers(session.iteration) if watch else ():
+        for answered in watch.answers(session.task.iteration) if watch else ():
             self._journal.write(answered)
         if denials := listener.outcome.denials:
-            theirs = with_remedies(denials, watch.decisions() if watch else {}, session.allowed_tools)
-            if session.mode is Mode.EXAM:  # it must not read the history, so there is nothing to allow
+            theirs = with_remedies(denials, watch.decisions() if watch else {}, session.rights.allowed_tools)
+            if session.task.mode is Mode.EXAM:  # it must not read the history, so there is nothing to allow
                 theirs = tuple(denial for denial in theirs if not denial.subject.startswith("git "))
             listener.outcome = msgspec.structs.replace(listener.outcome, denials=theirs)
         self._window = listener.outcome.window or self._window
@@ -203,7 +203,7 @@ class AgentRunner:
             watch.redact()
         self._journal.write(
             AgentEnded(
-                iteration=session.iteration,
+                iteration=session.task.iteration,
                 step=step,
                 ended=ended,
                 outcome=listener.outcome,
@@ -233,14 +233,14 @@ class AgentRunner:
         added = {
             "RALPH_LOOP": "1",
             "RALPH_RUN": self._run,
-            "RALPH_STORY": session.story,
-            "RALPH_ITERATION": str(session.iteration),
-            "RALPH_MODE": session.mode.value,
-            "RALPH_ATTEMPT": str(session.attempt),
+            "RALPH_STORY": session.task.story,
+            "RALPH_ITERATION": str(session.task.iteration),
+            "RALPH_MODE": session.task.mode.value,
+            "RALPH_ATTEMPT": str(session.task.attempt),
         }
-        if session.reviewer:
-            added["RALPH_REVIEWER"] = session.reviewer
-        if session.verdict_only:
+        if session.task.reviewer:
+            added["RALPH_REVIEWER"] = session.task.reviewer
+        if session.task.verdict_only:
             added["RALPH_VERDICT_ONLY"] = "1"
         if session.request:
             added["RALPH_REQUEST_FILE"] = str(session.request)

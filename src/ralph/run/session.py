@@ -18,7 +18,7 @@ from ralph.config.trust import is_outside
 from ralph.core.errors import BadData, UsageError
 from ralph.core.learning import Learning, distinct
 from ralph.core.plan import Mode, Plan, State, Story
-from ralph.core.ports import Locations, PlanRef, Session
+from ralph.core.ports import Locations, PlanRef, Rights, Session, Task
 from ralph.core.proof import Acceptance
 from ralph.core.run_ports import Attempt
 from ralph.host.files import read_bytes
@@ -129,25 +129,29 @@ def session_for(
         agent=who.name,
         model=who.model,
         schema=schema_for(attempt.mode),
-        allowed_tools=tools if isinstance(tools, str) else ",".join(map(str, tools)),
-        disallowed_tools=",".join((*config.agent.disallowed_tools, *denied)),
+        rights=Rights(
+            permissions=config.permissions,
+            allowed_tools=tools if isinstance(tools, str) else ",".join(map(str, tools)),
+            disallowed_tools=",".join((*config.agent.disallowed_tools, *denied)),
+            folders=tuple(allowed_folders(config, ref.root, env)),
+            is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
+        ),
+        task=Task(
+            story=attempt.work.story,
+            title=attempt.story.title if attempt.story else "",
+            mode=attempt.mode,
+            iteration=attempt.number,
+            attempt=attempt.attempt,
+            reviewer=attempt.reviewer,
+            free=attempt.free,
+        ),
         fallback_model=config.agent.fallback_model,
         budget_usd=config.agent.budget_usd,
         keep=config.agent.keep_sessions,
-        permissions=config.permissions,
-        folders=tuple(allowed_folders(config, ref.root, env)),
         command=who.command,
         script=ref.root / config.agent.script if config.agent.script else None,
-        story=attempt.work.story,
-        title=attempt.story.title if attempt.story else "",
-        mode=attempt.mode,
-        iteration=attempt.number,
-        attempt=attempt.attempt,
-        reviewer=attempt.reviewer,
-        free=attempt.free,
         plan=ref.path,
         request=known.request,
-        is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
     )
 
 

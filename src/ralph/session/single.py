@@ -24,7 +24,7 @@ from ralph.core.agent import Outcome, Trouble
 from ralph.core.errors import LockHeld, SetupError
 from ralph.core.evidence import Ended, How
 from ralph.core.exit_codes import ExitCode
-from ralph.core.ports import HookFiles, Session
+from ralph.core.ports import HookFiles, Rights, Session, Task
 from ralph.core.rules import Patience
 from ralph.core.text import one_line
 from ralph.engine.agent_run import AgentRunner
@@ -166,20 +166,19 @@ class Sessions:
             prompt=prompt,
             cwd=self._root,
             model=planning_model(self._config),
-            tools=TOOLS,
-            allowed_tools=ALLOWED,
-            disallowed_tools=DISALLOWED,
+            rights=Rights(
+                tools=TOOLS,
+                allowed_tools=ALLOWED,
+                disallowed_tools=DISALLOWED,
+                is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
+            ),
+            task=Task(story=self._kind, title=self._kind, iteration=self._count, attempt=self._count),
             schema=schema,
             fallback_model=config.fallback_model,
             budget_usd=config.budget_usd,
             keep=config.keep_sessions,
             command=self._config.planning.command or (config.command if own else ()),
             script=self._root / config.script if config.script else None,
-            story=self._kind,
-            title=self._kind,
-            iteration=self._count,
-            attempt=self._count,
-            is_root=hasattr(os, "geteuid") and os.geteuid() == 0,
             hooks=hooks,
         )
 
