@@ -12,7 +12,7 @@ from ralph.results import detection, vocabulary
 from ralph.results.programs import roles
 
 SIGNS = load("signs", detection.__file__)
-MEANINGS = {"sum", "wsum", "fail", "wfail", "mark", "own", "ok", "none", "start", "zero"}
+MEANINGS = {"sum", "wsum", "fail", "wfail", "mark", "own", "ok", "none", "start", "begun", "zero"}
 FAMILIES = {"", "*", "python", "ruby", "behat"}
 """Frameworks of commands that have no section: `related` in words.txt says where to look."""
 

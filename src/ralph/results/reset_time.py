@@ -29,7 +29,7 @@ _NAMES = "milliseconds?|millis|msecs?|ms|seconds?|secs?|s|minutes?|mins?|m|hours
 _UNIT = rf"(?:{_NAMES})(?![a-z])"
 _AMOUNT = re.compile(rf"(?P<number>\d+(?:\.\d+)?|\b(?:an?|one)\b)\s*(?P<unit>{_UNIT})", re.IGNORECASE)
 _DURATION = re.compile(
-    rf"{_TRIGGER}{_GAP}(?:in|after|for|within)?\s*:?\s*{_SOFT}"
+    rf"{_TRIGGER}{_GAP}(?:\d+/\d+\s+)?(?:in|after|for|within)?\s*:?\s*{_SOFT}"
     rf"(?P<span>(?:(?:\d+(?:\.\d+)?|\ban?|\bone)\s*{_UNIT}(?:\s*,?\s*(?:and\s+)?)?)+)",
     re.IGNORECASE,
 )

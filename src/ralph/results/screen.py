@@ -18,6 +18,8 @@ _FIXED = (
 _NAMED = r"^(@?[\w.@/-]+(?::[\w:./-]+)?:|\[[\w@./:# -]+\]:?|@?[\w.@/-]+ [\w:.-]+[:$|]) "
 """`web:test: `, `@acme/web: `, `[web] `, `packages/web test: `: only when they repeat."""
 _OFTEN = 3
+_BLANKS = dict.fromkeys(map(ord, "\xa0\u2009\u202f"), " ")
+"""Non-breaking and thin: pnpm puts them around its labels."""
 _OWN = ("Tests:", "Error:", "FAIL:", "ERROR:", "E:", "Failure:", "Time:", "Snapshots:", "error:", "make:", "at:")
 
 
@@ -26,7 +28,7 @@ def clean(output: str) -> str:
         output = output[:_LONGEST_HEAD] + "\n" + output[-_LONGEST_TAIL:]
     if "\x1b" in output or any(char in output for char in "\x00\x07\x08"):
         output = re.sub(ESCAPES, "", output)
-    output = output.replace("\r\n", "\n").replace("\r", "\n").replace("\xa0", " ")
+    output = output.replace("\r\n", "\n").replace("\r", "\n").translate(_BLANKS)
     output = re.sub(r"\n{4,}", "\n\n\n", output)
     if any(len(line) > _LONGEST_LINE for line in output.split("\n")):
         output = "\n".join(_shortened(line) for line in output.split("\n"))

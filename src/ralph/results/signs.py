@@ -34,14 +34,15 @@ class Evidence:
 
 def scan(text: str, framework: str, is_test: bool) -> dict[str, Evidence]:
     """By framework. From a command not known to run tests, only summaries and plain statements are believed."""
-    names = RELATED.get(framework) or ((framework,) if framework in _SIGNS else _SIGNS)
+    names = RELATED.get(framework) or ((framework,) if framework in _SIGNS else tuple(_SIGNS))
+    names += ("junit-xml",) if "<testsuite" in text and "junit-xml" not in names else ()
     found: dict[str, Evidence] = {}
     for name in names:
         evidence = Evidence()
         for line in _SIGNS[name].split("\n"):
             meaning, _, sign = line.partition("\t")
             is_believed = meaning and (is_test or meaning in ("sum", "fail", "none"))
-            if not is_believed or (meaning == "own" and name != framework):
+            if not is_believed or (meaning in ("own", "begun") and name != framework):
                 continue
             needles, *patterns = sign.split("\t")
             if any(needle in text for needle in needles.split("¦")):
@@ -65,7 +66,7 @@ def _look(text: str, meaning: str, patterns: list[str], evidence: Evidence) -> N
         for match in re.finditer(pattern, text, re.MULTILINE):
             evidence.sums.append((match.start(), bool(bad) and re.search(bad[0], match[0]) is not None))
     elif re.search(pattern, text, re.MULTILINE):
-        evidence.seen.add("mark" if meaning == "own" else meaning)
+        evidence.seen.add({"own": "mark", "begun": "start"}.get(meaning, meaning))
 
 
 def _look_at_tap(text: str, meaning: str, evidence: Evidence) -> None:
@@ -87,7 +88,7 @@ def _look_at_tap(text: str, meaning: str, evidence: Evidence) -> None:
     if not results:
         return
     if meaning == "sum":
-        if plan and re.search(r"^# fail +\d", text, re.MULTILINE) is None:
+        if plan and re.search(r"^# (?:fail|pass) +\d", text, re.MULTILINE) is None:
             evidence.sums.append((results[-1][2], failed))
     elif failed == (meaning == "mark"):
         evidence.seen.add(meaning)

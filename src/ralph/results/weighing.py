@@ -104,7 +104,7 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
         is_inner = end.says == exits.PASSED and summed and not any("fail" in one.seen for one in found.values())
         if is_inner and _is_one_run(parts) and all(one.ends_well for one in summed):
             return False  # what failed was a run inside a test
-        if list(found) == [GENERIC] and _something_else_failed(parts, text):
+        if list(found) == [GENERIC] and (end.says == exits.PASSED or _something_else_failed(parts, text)):
             return False  # a monorepo tool counts its tasks, not tests
         if "atching for file changes" in text or "aiting for file changes" in text:
             return not any(one.ends_well for one in found.values())
