@@ -15,7 +15,7 @@ from ralph.core.text import one_line
 from ralph.host.process.signals import StopSignal
 from ralph.proof.check_run import run_check
 from ralph.proof.check_trouble import why_not_runnable
-from ralph.proof.results_text import read_text
+from ralph.proof.results import read_text
 from ralph.setup.toolchain import ProposedCheck
 
 Outcome = Literal["passes", "fails", "empty", "missing", "timeout"]
