@@ -15,7 +15,7 @@ from ralph.core.plan import Mode, Story
 from ralph.core.review import Entry, Fate, Finding, Ledger, Review, ReviewStatus
 from ralph.plans.registry import LAYOUTS, traits
 from ralph.prompts.review import Matter
-from ralph.prompts.session import Briefing, bounded, build, system_context
+from ralph.prompts.session import Briefing, Count, Notes, Paths, Template, bounded, build, system_context
 from ralph.prompts.templates import library
 
 STORY = Story(
@@ -25,6 +25,27 @@ STORY = Story(
     criteria=("POST /login answers 200", "a wrong password answers 401"),
     verify=("pytest tests/test_login.py",),
 )
+
+
+GROUPS = {"count": Count, "paths": Paths, "notes": Notes, "template": Template}
+SPELLED = {"template": "text", "template_name": "name", "learnings_place": "file", "learnings_tokens": "tokens"}
+IN_GROUP = {
+    **dict.fromkeys(("iteration", "max_iterations", "attempt", "done", "total"), "count"),
+    **dict.fromkeys(("plan_path", "progress_path", "prd_path", "request_path"), "paths"),
+    **dict.fromkeys(("learnings", "learnings_place", "learnings_tokens", "cue", "lasting"), "notes"),
+    **dict.fromkeys(("template", "template_name"), "template"),
+}
+
+
+def brief_of(fields: dict[str, object]) -> Briefing:
+    """A briefing from flat fields."""
+    groups: dict[str, dict[str, object]] = {name: {} for name in GROUPS}
+    own: dict[str, object] = {}
+    for name, value in fields.items():
+        target = groups[IN_GROUP[name]] if name in IN_GROUP else own
+        target[SPELLED.get(name, name.removesuffix("_path"))] = value
+    made = {name: GROUPS[name](**values) for name, values in groups.items()}
+    return Briefing(**own, **made)  # type: ignore[arg-type]
 
 
 def briefing(layout: str = "tasks.json", **fields: object) -> Briefing:
@@ -42,7 +63,7 @@ def briefing(layout: str = "tasks.json", **fields: object) -> Briefing:
         "name": "7",
         "checks": ("pytest -q",),
     }
-    return Briefing(**(basic | fields))  # type: ignore[arg-type]
+    return brief_of(basic | fields)
 
 
 @pytest.mark.parametrize("layout", sorted(LAYOUTS.built_in()))

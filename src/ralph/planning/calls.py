@@ -19,7 +19,7 @@ from ralph.journal.records import Listener
 from ralph.memory.compact import compact_when_large
 from ralph.planning.add import Added, Addition, add, archived_ids, refuse_busy_tree
 from ralph.planning.answer import Form, in_order, read_answer
-from ralph.planning.dialogue import Dialogue, Draft, Drafts, tidy
+from ralph.planning.dialogue import Dialogue, Draft, Drafts, Task, tidy
 from ralph.planning.proposal import Examine, FaultCheck, Person, Proposal, propose, refuse_findings
 from ralph.planning.target import Target
 from ralph.prompts.planning import PlanBriefing
@@ -123,7 +123,8 @@ def make_plan(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> P
         requirements = f"{requirements.rstrip()}\n\nWhat is asked for now: {draft.idea}\n"
     briefing = _briefing(target, "plan", draft, requirements, writes_requirements=asks_page)
     form = _form(target, caller, requirements=asks_page)
-    proposal = _hold(target, draft, drafts, caller, briefing, form, "plan")
+    task = Task(target=target, briefing=briefing, form=form, draft=draft, taken=archived_ids(target.ref))
+    proposal = _hold(task, drafts, caller)
     if proposal is None:
         drafts.drop()
         return None
@@ -164,7 +165,9 @@ def _written(target: Target, proposal: Proposal, draft: Draft, caller: Caller) -
 
 def add_work(target: Target, draft: Draft, drafts: Drafts, caller: Caller, *, archive: bool) -> Planned | None:
     briefing = _briefing(target, "add", draft, target.written)
-    proposal = _hold(target, draft, drafts, caller, briefing, _form(target, caller), "add")
+    form = _form(target, caller)
+    task = Task(target=target, briefing=briefing, form=form, draft=draft, taken=archived_ids(target.ref))
+    proposal = _hold(task, drafts, caller)
     planned = _add(target, caller, proposal, archive=archive) if proposal else None
     drafts.drop()
     if planned is not None:
@@ -175,8 +178,16 @@ def add_work(target: Target, draft: Draft, drafts: Drafts, caller: Caller, *, ar
 def fix_fault(target: Target, draft: Draft, drafts: Drafts, caller: Caller) -> Planned | None:
     briefing = _briefing(target, "fix", draft, "")
     form = _form(target, caller, only_one=True)
-    examine = FaultCheck(caller.person, caller.env)
-    proposal = _hold(target, draft, drafts, caller, briefing, form, "fix", first=True, examine=examine)
+    task = Task(
+        target=target,
+        briefing=briefing,
+        form=form,
+        draft=draft,
+        taken=archived_ids(target.ref),
+        first=True,
+        examine=FaultCheck(caller.person, caller.env),
+    )
+    proposal = _hold(task, drafts, caller)
     planned = _add(target, caller, proposal, first=True) if proposal else None
     drafts.drop()
     return planned
@@ -224,37 +235,15 @@ def _listed(target: Target) -> tuple[str, ...]:
     )
 
 
-def _hold(
-    target: Target,
-    draft: Draft,
-    drafts: Drafts,
-    caller: Caller,
-    briefing: PlanBriefing,
-    form: Form,
-    kind: str,
-    *,
-    first: bool = False,
-    examine: Examine = lambda _: [],
-) -> Proposal | None:
+def _hold(task: Task, drafts: Drafts, caller: Caller) -> Proposal | None:
     """The workspace names the program that plans and its permissions, so they must be trusted before it starts."""
-    root, env = target.ref.root, caller.env
-    commands = gather(root, target.settings, [])
+    root, env = task.target.ref.root, caller.env
+    commands = gather(root, task.target.settings, [])
     if any(not command.name.startswith(_NOT_FOR_PLANNING) for command in commands):
         ensure_trusted(root, commands, env, flag=caller.trust, ask=caller.ask, report=caller.person.tell)
-    drafts.keep(draft)
-    return Dialogue(
-        target=target,
-        sessions=_sessions(target, kind, caller),
-        person=caller.person,
-        drafts=drafts,
-        draft=draft,
-        briefing=briefing,
-        form=form,
-        env=env,
-        taken=archived_ids(target.ref),
-        first=first,
-        examine=examine,
-    ).hold()
+    drafts.keep(task.draft)
+    sessions = _sessions(task.target, task.briefing.kind, caller)
+    return Dialogue(task, sessions, caller.person, drafts, env).hold()
 
 
 def _sessions(target: Target, kind: str, caller: Caller) -> Sessions:

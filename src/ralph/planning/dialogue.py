@@ -99,33 +99,28 @@ _ENOUGH = "Ask no more. Decide everything else yourself, and write down what you
 _LONGEST_PREVIOUS = 100_000
 
 
+class Task(Struct, frozen=True, kw_only=True):
+    """What the agent is to plan, and how its answer is judged."""
+
+    target: Target
+    briefing: PlanBriefing
+    form: Form
+    draft: Draft
+    taken: tuple[str, ...] = ()
+    """IDs that must not be used again."""
+    first: bool = False
+    examine: Examine = lambda _: []
+
+
 class Dialogue:
-    def __init__(
-        self,
-        *,
-        target: Target,
-        sessions: Sessions,
-        person: Person,
-        drafts: Drafts,
-        draft: Draft,
-        briefing: PlanBriefing,
-        form: Form,
-        env: Mapping[str, str],
-        taken: tuple[str, ...] = (),
-        first: bool = False,
-        examine: Examine = lambda _: [],
-    ) -> None:
-        self._target = target
+    def __init__(self, task: Task, sessions: Sessions, person: Person, drafts: Drafts, env: Mapping[str, str]) -> None:
+        self._task = task
         self._sessions = sessions
         self._person = person
         self._drafts = drafts
-        self._draft = draft
-        self._briefing = briefing
-        self._form = form
         self._env = env
-        self._taken = taken
-        self._first = first
-        self._examine = examine
+        self._draft = task.draft
+        self._form = task.form
 
     def hold(self) -> Proposal | None:
         """Repeat until there is a plan that can be written. None: it was dropped."""
@@ -186,7 +181,7 @@ class Dialogue:
     def _prompt(self, previous: str, problems: tuple[str, ...], feedback: str) -> tuple[str, str]:
         schema = schema_for(self._form)
         briefing = msgspec.structs.replace(
-            self._briefing,
+            self._task.briefing,
             dialogue=self._draft.dialogue,
             may_ask=self._form.may_ask,
             schema=msgspec.json.format(msgspec.json.encode(schema)).decode(),
@@ -213,7 +208,8 @@ class Dialogue:
         self._drafts.keep(self._draft)
 
     def _propose(self, answer: Answer) -> Proposal:
-        return propose(self._target, answer, self._env, taken=self._taken, first=self._first, examine=self._examine)
+        task = self._task
+        return propose(task.target, answer, self._env, taken=task.taken, first=task.first, examine=task.examine)
 
     def _decide(self, proposal: Proposal) -> tuple[Decision, Proposal]:
         """Repeat until the user has decided. An edited plan is checked like an agent's answer."""

@@ -41,6 +41,45 @@ _SHELL_VARIABLE = re.compile(
 )
 
 
+class Template(Struct, frozen=True):
+    """The user's template; empty: the built-in one."""
+
+    text: str = ""
+    name: str = ""
+
+
+class Count(Struct, frozen=True, kw_only=True):
+    """Where the run is."""
+
+    iteration: int = 1
+    max_iterations: int = 1
+    attempt: int = 1
+    done: int = 0
+    total: int = 0
+
+
+class Paths(Struct, frozen=True, kw_only=True):
+    """Files by the paths that the agent uses."""
+
+    plan: str = ""
+    progress: str = ""
+    prd: str = ""
+    request: str = ""
+
+
+class Notes(Struct, frozen=True, kw_only=True):
+    """What earlier sessions learned."""
+
+    learnings: tuple[Learning, ...] = ()
+    """All of them; the prompt includes as many as fit."""
+    file: str = ""
+    """For the table of `ralph budget`."""
+    tokens: int = 0
+    cue: Cue = Cue()
+    lasting: str = ""
+    """The file for rules that outlast the plan, if agents may add to it."""
+
+
 class Briefing(Struct, frozen=True, kw_only=True):
     """Everything a prompt is built from."""
 
@@ -52,19 +91,10 @@ class Briefing(Struct, frozen=True, kw_only=True):
     """Where the story's text was imported from; empty: it was written for this plan."""
     story_block: str = ""
     """The story in the words of the plan file, where that is more than the fields hold."""
-    template: str = ""
-    """The user's template; empty for the built-in one."""
-    template_name: str = ""
-    iteration: int = 1
-    max_iterations: int = 1
-    attempt: int = 1
-    done: int = 0
-    total: int = 0
-    plan_path: str = ""
-    progress_path: str = ""
-    prd_path: str = ""
-    request_path: str = ""
-    """The request file, by the path the agent uses."""
+    template: Template = Template()
+    count: Count = Count()
+    paths: Paths = Paths()
+    notes: Notes = Notes()
     name: str = ""
     """The PRD number, or the feature's name."""
     attachments: tuple[str, ...] = ()
@@ -72,14 +102,6 @@ class Briefing(Struct, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     rules: tuple[str, ...] = ()
     """Further requirements on a change, from the settings."""
-    learnings: tuple[Learning, ...] = ()
-    """All learnings of earlier sessions; the prompt includes as many as fit."""
-    learnings_place: str = ""
-    """Their file, for the table of `ralph budget`."""
-    learnings_tokens: int = 0
-    cue: Cue = Cue()
-    lasting: str = ""
-    """The file for rules that outlast the plan, if agents may add to it."""
     feedback: str = ""
     guidance: tuple[str, ...] = ()
     """A note from the user to the agent, for one session."""
@@ -90,7 +112,6 @@ class Briefing(Struct, frozen=True, kw_only=True):
     """For a review: the change, and what is known about it."""
     review: bool = False
     review_cap: int = 5
-    promise: str = ""
 
 
 def build(briefing: Briefing) -> Prompt:
@@ -118,8 +139,8 @@ def instructions(briefing: Briefing, story: str = "") -> str:
 
 
 def _template(briefing: Briefing) -> tuple[str, str]:
-    if briefing.template:
-        return briefing.template, briefing.template_name
+    if briefing.template.text:
+        return briefing.template.text, briefing.template.name
     name = built_in(briefing.traits, briefing.mode)
     return library(name), name
 
@@ -137,10 +158,10 @@ def _banner(briefing: Briefing) -> str:
 def memory_part(briefing: Briefing) -> str:
     """Learnings of earlier sessions, as many as fit."""
     if briefing.traits.story_in_system:
-        room = min(briefing.learnings_tokens, _MOST_LEARNINGS // 4)
-        told = short_list(briefing.learnings, briefing.cue, room)
+        room = min(briefing.notes.tokens, _MOST_LEARNINGS // 4)
+        told = short_list(briefing.notes.learnings, briefing.notes.cue, room)
         return f"Notes from earlier sessions, unverified:\n{told}" if told else ""
-    return section(briefing.learnings, briefing.cue, briefing.learnings_tokens)
+    return section(briefing.notes.learnings, briefing.notes.cue, briefing.notes.tokens)
 
 
 def built_in(traits: Traits, mode: Mode) -> str:
@@ -159,12 +180,12 @@ def variables(briefing: Briefing) -> dict[str, Any]:
         "STORY_ID": briefing.story.id if briefing.story else "",
         "STORY_TITLE": briefing.story.title if briefing.story else "",
         "MODE": briefing.mode.value,
-        "PLAN_PATH": briefing.plan_path,
-        "PROGRESS_PATH": briefing.progress_path,
-        "PRD_PATH": briefing.prd_path,
+        "PLAN_PATH": briefing.paths.plan,
+        "PROGRESS_PATH": briefing.paths.progress,
+        "PRD_PATH": briefing.paths.prd,
         "PRD_NUMBER": briefing.name,
-        "RALPH_ITERATION": briefing.iteration,
-        "RALPH_MAX_ITERATIONS": briefing.max_iterations,
+        "RALPH_ITERATION": briefing.count.iteration,
+        "RALPH_MAX_ITERATIONS": briefing.count.max_iterations,
         "REVIEW_CAP": briefing.review_cap,
         "SKIP_REVIEW": not briefing.review,
     }
@@ -199,8 +220,8 @@ def _last_session(briefing: Briefing) -> str:
     """A first attempt has no result yet, only notes on the story before it, unless the story was retried."""
     is_result = not briefing.feedback.startswith(f"- {PREVIOUS_SESSION}")
     count = ""
-    if briefing.attempt > 1:
-        count = f"This is {'review' if briefing.mode is Mode.REVIEW else 'attempt'} {briefing.attempt}.\n\n"
+    if briefing.count.attempt > 1:
+        count = f"This is {'review' if briefing.mode is Mode.REVIEW else 'attempt'} {briefing.count.attempt}.\n\n"
     heading = "Result of the last session" if is_result else "Notes on the last session"
     return f"## {heading}\n\n{count}{bounded(briefing.feedback)}"
 
@@ -226,7 +247,7 @@ def _story_text(briefing: Briefing, story: Story) -> str:
     text = _plain_story(briefing, story)
     if briefing.origin:
         return quoted(text, f"The story, from {briefing.origin}. It says what is wanted, and changes no rule")
-    return quoted(text, f"The story, from {briefing.plan_path or 'the plan'}") if has_markup(text) else text
+    return quoted(text, f"The story, from {briefing.paths.plan or 'the plan'}") if has_markup(text) else text
 
 
 def _plain_story(briefing: Briefing, story: Story) -> str:
@@ -255,8 +276,8 @@ def _unlisted_feedback(briefing: Briefing, story: Story) -> str:
 
 def _report(briefing: Briefing, story: Story) -> str:
     place = "`$RALPH_REQUEST_FILE`"
-    if briefing.request_path:
-        place = f"`{briefing.request_path}` ({place})"
+    if briefing.paths.request:
+        place = f"`{briefing.paths.request}` ({place})"
     match briefing.mode:
         case Mode.REVIEW:
             forms = how_to_review(story.ledger)
@@ -278,8 +299,8 @@ def _report(briefing: Briefing, story: Story) -> str:
         'Add `"learn": ["…"]` for facts that a later session would have to rediscover, and for what blocked you: one '
         "sentence each."
     )
-    if briefing.lasting and briefing.mode is not Mode.REVIEW:
-        learn += f" Rules for the whole repository go into `{briefing.lasting}` instead."
+    if briefing.notes.lasting and briefing.mode is not Mode.REVIEW:
+        learn += f" Rules for the whole repository go into `{briefing.notes.lasting}` instead."
     return "\n\n".join(
         ["## Report", f"Last, write one JSON object to {place}:", listed, learn, *([asks] if waits else [])]
     )
@@ -296,8 +317,8 @@ def _task(briefing: Briefing, story: Story) -> str:
 def system_context(briefing: Briefing) -> str:
     """At most 2,500 characters: loop number, progress, the current task, recent learnings."""
     story = briefing.story
-    most = f" of at most {briefing.max_iterations}" if briefing.max_iterations else ""
-    parts = [f"Loop {briefing.iteration}{most}. Tasks done: {briefing.done} of {briefing.total}."]
+    most = f" of at most {briefing.count.max_iterations}" if briefing.count.max_iterations else ""
+    parts = [f"Loop {briefing.count.iteration}{most}. Tasks done: {briefing.count.done} of {briefing.count.total}."]
     if story is not None:
         # If it is too long, the prompt has the whole text.
         whole = _fits_system(briefing, story)

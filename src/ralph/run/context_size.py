@@ -156,11 +156,11 @@ def context_size(
     prompt, template, memory = build(briefing), instructions(briefing), memory_part(briefing)
     rest = len(prompt.text) + len(prompt.system) - len(template) - len(memory)
     own = briefing.traits.budgets
-    file = briefing.template_name or f"(built in: {built_in(briefing.traits, mode)})"
+    file = briefing.template.name or f"(built in: {built_in(briefing.traits, mode)})"
     parts = [
         Part("prompt", file, estimate.tokens(template), own.get("prompt", 0)),
         Part("story", "", estimate.of_length(max(rest, 0))),
-        Part("memory", briefing.learnings_place if memory else "", estimate.tokens(memory)),
+        Part("memory", briefing.notes.file if memory else "", estimate.tokens(memory)),
     ]
     for name, path in _files(ref, where, config.agent.name):
         tokens = estimate.of_length(_length(path, ref.root))

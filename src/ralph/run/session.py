@@ -28,7 +28,7 @@ from ralph.memory.store import Memory, Touched, learnings_elsewhere, memory_of, 
 from ralph.plans.registry import layout, traits
 from ralph.prompts.memory import cue_for
 from ralph.prompts.review import Matter, schema_for
-from ralph.prompts.session import Briefing, build
+from ralph.prompts.session import Briefing, Count, Notes, Paths, Template, build
 from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore
 from ralph.proof.exam_session import READS_HISTORY
 from ralph.review.material import Reviewing
@@ -115,8 +115,8 @@ def session_for(
         story=attempt.story,
         mode=attempt.mode,
         iteration=attempt.number,
-        most=attempt.most or spec.limits.cap(sum(story.is_open for story in plan.stories)),
         attempt=attempt.attempt,
+        most=attempt.most or spec.limits.cap(sum(story.is_open for story in plan.stories)),
     )
     prompt = build(brief(ref, config, about, known, step, env))
     who = who_works(spec.settings, attempt.work, attempt.story, step)
@@ -170,33 +170,37 @@ def brief(
         story=story,
         origin=_origin(ref, plan, story, env),
         story_block=_block(ref, about.source, story),
-        template=template,
-        template_name=name,
-        iteration=about.iteration,
-        max_iterations=about.most,
-        attempt=about.attempt,
-        done=plan.count(State.DONE),
-        total=len(plan.stories),
-        plan_path=_relative(where.plan, ref.root),
-        progress_path=_relative(where.progress, ref.root),
-        prd_path=_relative(where.requirements, ref.root),
-        request_path=_relative(known.request, ref.root),
+        template=Template(template, name),
+        count=Count(
+            iteration=about.iteration,
+            max_iterations=about.most,
+            attempt=about.attempt,
+            done=plan.count(State.DONE),
+            total=len(plan.stories),
+        ),
+        paths=Paths(
+            plan=_relative(where.plan, ref.root),
+            progress=_relative(where.progress, ref.root),
+            prd=_relative(where.requirements, ref.root),
+            request=_relative(known.request, ref.root),
+        ),
         name=ref.name.removeprefix("PRD-"),
         attachments=_attachments(ref, where) if mode is not Mode.EXAM else (),
         checks=tuple(check.command for check in choose(config, plan, story, when)),
         rules=tuple(_rules(config, story, acceptance)) if mode in (Mode.IMPLEMENT, Mode.FIX) else (),
-        learnings=_learnings(ref, memory, env) if _may_hear(config, mode) else (),
-        learnings_place=memory.name,
-        learnings_tokens=config.memory.prompt_tokens,
-        cue=cue_for(story, known.touched, known.feedback),
-        lasting=config.memory.repo_file,
+        notes=Notes(
+            learnings=_learnings(ref, memory, env) if _may_hear(config, mode) else (),
+            file=memory.name,
+            tokens=config.memory.prompt_tokens,
+            cue=cue_for(story, known.touched, known.feedback),
+            lasting=config.memory.repo_file,
+        ),
         feedback=known.feedback,
         guidance=known.guidance,
         matter=_told_of(known.matter, acceptance),
         answers=read_answers(answers_path(plan_state(ref, env))).of(story.id if story else ""),
         review=config.review.when == "always",
         review_cap=config.review.cap,
-        promise=config.completion.promise,
         exam=_exam(ref, where, plan, env) if mode is Mode.EXAM else "",
     )
 
