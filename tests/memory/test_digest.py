@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.learning import Learning, in_log, in_notes, written
-from ralph.memory.compact import Unusable, as_log, as_notes, condensed, read_digest, without_duplicates
+from ralph.memory.compact import as_log, as_notes, condensed, read_digest, without_duplicates
+from ralph.session.json_answer import Unusable
 
 NOTES = tuple(
     Learning(text=f"A fact about part {n} of the shop", story=f"US-{n}", date=f"2026-01-0{n}", accepted=n != 3)

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 from ralph.core.changes import apply
 from ralph.core.plan import Plan, State, Story
 from ralph.planning.add import compose
-from ralph.planning.answer import LAYERS, DraftStory, Form, Unusable, in_order, read_answer, schema_for
+from ralph.planning.answer import LAYERS, DraftStory, Form, in_order, read_answer, schema_for
+from ralph.session.json_answer import Unusable
 from support.planners import story
 
 FORM = Form()

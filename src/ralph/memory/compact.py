@@ -5,7 +5,6 @@ Every learning must be covered by a new one or dropped by number with a reason, 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import time
@@ -27,13 +26,13 @@ from ralph.host.git.repo import identify
 from ralph.journal.records import Listener
 from ralph.memory.store import Memory, memory_of, memory_text
 from ralph.prompts.memory import cost, summary_prompt
+from ralph.session.json_answer import Unusable, object_schema, read_json_answer
 from ralph.session.single import Interrupted, Sessions
 from ralph.state.locks import is_at_work, turn
 from ralph.state.places import plan_state, planning_folder
 from ralph.state.runs import new_run_id
 from ralph.workspace.find import repository_of, store_for
 
-_LARGEST = 2_000_000
 _SHOWN = 20
 
 
@@ -53,62 +52,22 @@ class Digest(Struct, frozen=True, forbid_unknown_fields=True):
     dropped: tuple[Dropped, ...] = ()
 
 
-class Unusable(BadData):
-    """A summary that cannot be used. Carries every problem found in it."""
-
-
 def digest_schema() -> dict[str, Any]:
     number = {"type": "integer", "minimum": 1}
     numbers = {"type": "array", "items": number, "minItems": 1}
     text = {"type": "string", "maxLength": LONGEST}
-    return _object(
+    return object_schema(
         {
-            "learnings": {"type": "array", "items": _object({"text": text, "from": numbers}, "text", "from")},
-            "dropped": {"type": "array", "items": _object({"number": number, "why": text}, "number", "why")},
+            "learnings": {"type": "array", "items": object_schema({"text": text, "from": numbers}, ["text", "from"])},
+            "dropped": {"type": "array", "items": object_schema({"number": number, "why": text}, ["number", "why"])},
         },
-        "learnings",
+        ["learnings"],
     )
-
-
-def _object(fields: dict[str, Any], *required: str) -> dict[str, Any]:
-    return {"type": "object", "properties": fields, "required": list(required), "additionalProperties": False}
 
 
 def read_digest(text: str, before: Sequence[Learning]) -> Digest:
     """The summary in an agent's answer. Raises Unusable."""
-    try:
-        digest = msgspec.convert(_json_in(text), Digest)
-    except msgspec.ValidationError as error:
-        said, _, place = str(error).partition(" - at `$.")
-        raise _unusable([Problem("shape", said, Place(path=place.rstrip("`")))]) from None
-    if problems := list(_problems(digest, before)):
-        raise _unusable(problems)
-    return digest
-
-
-def _unusable(problems: list[Problem]) -> Unusable:
-    error = Unusable.of(problems)
-    assert isinstance(error, Unusable)
-    return error
-
-
-def _json_in(text: str) -> object:
-    """Candidates: the whole text, fenced blocks, and an object at the start of a line, since agents often add a
-    sentence.
-    """
-    fenced = re.findall(r"```(?:json)?[ \t]*\n(.*?)\n```", text, re.DOTALL)
-    begun = [text[found.start() :] for found in re.finditer(r"^\{", text, re.MULTILINE)]
-    for candidate in (text, *reversed(fenced), *reversed(begun[-_SHOWN:])):
-        start = candidate.strip()
-        if not start.startswith("{") or len(start) > _LARGEST:
-            continue
-        try:
-            return json.JSONDecoder().raw_decode(start)[0]
-        except (ValueError, RecursionError):
-            continue
-    raise _unusable(
-        [Problem("no-json", "the answer contains no JSON object", hint="answer with one JSON object and nothing else")]
-    )
+    return read_json_answer(text, Digest, lambda digest: _problems(digest, before))
 
 
 def _problems(digest: Digest, before: Sequence[Learning]) -> Iterator[Problem]:

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import heapq
-import json
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
-from ralph.core.errors import BadData, UsageError
+from ralph.core.errors import UsageError
 from ralph.core.problems import Place, Problem
+from ralph.session.json_answer import object_schema, read_json_answer
 from ralph.workspace import plan_edit as given
 
 LAYERS = ("schema", "backend", "api", "frontend", "integration")
 """In the order in which stories are done."""
 _MOST_QUESTIONS = 10
 _MOST_STORIES = 200
-_LONGEST = 2_000_000
-_MOST_OBJECTS = 50
 
 
 class Question(Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,16 +60,13 @@ class Form(Struct, frozen=True):
     """Exactly one story, with its own command that proves it."""
 
 
-class Unusable(BadData):
-    """An answer that is not usable. Carries every problem found in it."""
-
-
 def schema_for(form: Form) -> dict[str, Any]:
     """A JSON Schema of the answer. `read_answer` also checks what a schema cannot express."""
     text = {"type": "string"}
     texts = {"type": "array", "items": text}
-    question = _object({"question": text, "why": text, "choices": texts, "several": {"type": "boolean"}}, ["question"])
-    story = _object(
+    asked = {"question": text, "why": text, "choices": texts, "several": {"type": "boolean"}}
+    question = object_schema(asked, ["question"])
+    story = object_schema(
         {
             "id": text,
             "title": text,
@@ -91,66 +84,12 @@ def schema_for(form: Form) -> dict[str, Any]:
         fields = {"requirements": text} | fields
     if form.may_ask:
         fields = {"questions": {"type": "array", "items": question}} | fields
-    return _object(fields, [] if form.may_ask else ["stories"])
-
-
-def _object(fields: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {"type": "object", "properties": fields, "required": required, "additionalProperties": False}
+    return object_schema(fields, [] if form.may_ask else ["stories"])
 
 
 def read_answer(text: str, form: Form) -> Answer:
     """The answer in an agent's output. Raises Unusable."""
-    if not text.strip():
-        raise _unusable([Problem("empty", "the answer is empty", hint="answer with one JSON object")])
-    found, problem = _json_in(text)
-    if found is None:
-        raise _unusable([problem])
-    try:
-        answer = msgspec.convert(found, Answer)
-    except msgspec.ValidationError as error:
-        raise _unusable([_misshapen(str(error))]) from None
-    if problems := list(_problems(answer, form)):
-        raise _unusable(problems)
-    return answer
-
-
-def _unusable(problems: list[Problem]) -> Unusable:
-    error = Unusable.of(problems)
-    assert isinstance(error, Unusable)
-    return error
-
-
-def _json_in(text: str) -> tuple[dict[str, Any] | None, Problem]:
-    """The whole text, or the last object in it: agents often write a sentence first."""
-    if len(text) > _LONGEST:
-        return None, Problem("too-long", f"the answer has {len(text):,} characters; the limit is {_LONGEST:,}")
-    message = ""
-    candidates = [text.strip(), *reversed(re.findall(r"```(?:json)?[ \t]*\n(.*?)\n```", text, re.DOTALL))]
-    # Nested objects are indented and are not the answer.
-    starts = list(re.finditer(r"^\{", text, re.MULTILINE)) or list(re.finditer(r"\{", text))[:1]
-    candidates += [text[at.start() :] for at in reversed(starts[-_MOST_OBJECTS:])]
-    for number, candidate in enumerate(candidates):
-        start = candidate.lstrip()
-        if not start.startswith("{"):
-            continue
-        try:
-            found, end = json.JSONDecoder().raw_decode(start)
-        except (ValueError, RecursionError) as error:
-            if isinstance(error, json.JSONDecodeError) and not message:
-                message = f"invalid JSON at line {error.lineno}, column {error.colno}: {error.msg}"
-            continue
-        if isinstance(found, dict) and (number > 0 or end == len(start)):
-            return found, Problem("", "")
-    message = message or "the answer contains no JSON object"
-    return None, Problem("no-json", message, hint="answer with one JSON object and nothing else")
-
-
-def _misshapen(message: str) -> Problem:
-    """Turns `Expected `str`, got `int` - at `$.stories[0].title`` into a message with a place."""
-    said, _, place = message.partition(" - at `$.")
-    said = said.replace("Object missing required field", "missing field")
-    said = said.replace("Object contains unknown field", "unknown field")
-    return Problem("shape", said, Place(path=place.rstrip("`")))
+    return read_json_answer(text, Answer, lambda answer: _problems(answer, form))
 
 
 def _problems(answer: Answer, form: Form) -> Iterator[Problem]:

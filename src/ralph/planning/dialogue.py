@@ -17,7 +17,7 @@ from ralph.core.errors import BadData
 from ralph.core.problems import Problem
 from ralph.core.text import one_line
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
-from ralph.planning.answer import Answer, Form, Unusable, read_answer, schema_for
+from ralph.planning.answer import Answer, Form, read_answer, schema_for
 from ralph.planning.proposal import (
     NO_CHECK,
     Decision,
@@ -31,6 +31,7 @@ from ralph.planning.proposal import (
 )
 from ralph.planning.target import Target
 from ralph.prompts.planning import Exchange, PlanBriefing, build_plan_prompt
+from ralph.session.json_answer import Unusable
 from ralph.session.single import Sessions
 from ralph.state.places import planning_folder
 
