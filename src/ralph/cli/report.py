@@ -50,7 +50,7 @@ def run(args: Namespace) -> int:
         warn(damaged)
     report = make_report(records, is_alive=alive, env=os.environ)
     if args.json:
-        emit_json(report)
+        emit_json(report.document())
     elif args.html is not None:
         _write(args.html, as_html(report))
     elif args.markdown is not None:
@@ -82,11 +82,12 @@ def _write(name: str, text: str) -> None:
 
 
 def screen(report: Report, room: int | None) -> Iterator[str]:
-    style = "green bold" if report.reason == "complete" else "yellow bold"
+    end = report.explanation
+    style = "green bold" if end.reason == "complete" else "yellow bold"
     yield paint(headline(report), style)
-    yield f"{progress_bar(report.done, report.total)}  {fit(report.why, room and room - 32)}"
-    if report.detail:
-        yield fit(report.detail, room)
+    yield f"{progress_bar(end.done, end.total)}  {fit(end.why, room and room - 32)}"
+    if end.detail:
+        yield fit(end.detail, room)
     if report.look_first:
         yield ""
         yield paint("Look at first", "bold")

@@ -44,16 +44,18 @@ _CLASSES = {"done": "good", OPEN_FINDINGS: "warn", "unproven": "warn", "failed":
 
 
 def headline(report: Report) -> str:
-    name = f" on {one_line(report.plan, 60)}" if report.plan else ""
-    how = report.reason.replace("-", " ") if report.reason else report.state
-    return f"Run {one_line(report.run, 60)}{name}: {how}"
+    end = report.explanation
+    name = f" on {one_line(end.plan, 60)}" if end.plan else ""
+    how = end.reason.replace("-", " ") if end.reason else end.state
+    return f"Run {one_line(end.run, 60)}{name}: {how}"
 
 
 def facts(report: Report) -> Iterator[tuple[str, str]]:
-    ended = f" to {moment(report.last)}" if report.state in ("ended", "killed") else ""
+    end = report.explanation
+    ended = f" to {moment(report.last)}" if end.state in ("ended", "killed") else ""
     yield "when", f"{moment(report.started)}{ended}"
     in_agent = f", {duration(report.agent_seconds)} of it in the agent" if report.iterations else ""
-    yield "time", f"{duration(report.seconds)}{in_agent}"
+    yield "time", f"{duration(end.seconds)}{in_agent}"
     unknown = f" and {plural(report.unknown_costs, 'session')} of unknown cost" if report.unknown_costs else ""
     cost = f"{money(report.cost_usd)}{unknown if report.cost_usd is not None else ''}, {report.tokens:,} tokens"
     is_started = report.iterations or any(story.state == "in progress" for story in report.stories)
@@ -69,7 +71,7 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
         yield "proof", proof
     for headline in report.exams:
         yield "exam", one_line(headline, 300)
-    yield "next", report.next
+    yield "next", end.next
 
 
 def story_facts(story: StoryReport) -> str:
@@ -114,17 +116,18 @@ def _plain(text: str) -> str:
 
 
 def as_html(report: Report) -> str:
-    percent = 100 * report.done // report.total if report.total else 0
+    end = report.explanation
+    percent = 100 * end.done // end.total if end.total else 0
     head = _Html(
         '<meta charset=utf-8><meta name=viewport content="width=device-width">'
         "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'\">"
     )
     bar = _Html(f'<div class=bar role=img aria-label="{percent}%"><div style="width:{percent}%"></div></div>')
-    cls = "good" if report.reason == "complete" else "warn"
+    cls = "good" if end.reason == "complete" else "warn"
     body = [
         _tag("h1", headline(report), cls=cls),
-        _tag("p", f"{report.done} of {plural(report.total, 'story')} done. {report.why}"),
-        *([_tag("p", report.detail, cls="dim")] if report.detail else []),
+        _tag("p", f"{end.done} of {plural(end.total, 'story')} done. {end.why}"),
+        *([_tag("p", end.detail, cls="dim")] if end.detail else []),
         bar,
         *_list("Look at first", report.look_first),
         *_questions_html(report),
@@ -209,9 +212,10 @@ def as_markdown(report: Report) -> str:
 
 
 def _markdown(report: Report) -> Iterator[str]:
+    end = report.explanation
     yield f"# {_md(headline(report))}"
     yield ""
-    yield _md(f"{report.done} of {plural(report.total, 'story')} done. {report.why} {report.detail}")
+    yield _md(f"{end.done} of {plural(end.total, 'story')} done. {end.why} {end.detail}")
     if report.look_first:
         yield "\n## Look at first\n"
         yield from (f"- {_md(line)}" for line in report.look_first)

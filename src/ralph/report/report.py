@@ -23,7 +23,6 @@ from ralph.core.events import (
     RunStarted,
     SeenStory,
 )
-from ralph.core.evidence import CheckResult
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
 from ralph.core.proof import KEPT_UNPROVEN, Grade, Proof
@@ -113,43 +112,51 @@ class Question(Struct, frozen=True):
 
 
 class Report(Struct, frozen=True, kw_only=True):
-    run: str
-    plan: str
+    explanation: Explanation
+    """Why the run ended, and what to do next."""
     branch: str
-    state: str
-    """ended, running, paused or killed."""
-    reason: str
-    detail: str
-    why: str
-    next: str
-    exit_code: int | None
     started: float
     last: float
     """The time of the last record."""
-    seconds: float
     agent_seconds: float
     iterations: int
     verdicts: dict[str, int]
     tokens: int
     cost_usd: float | None
     unknown_costs: int
-    done: int
-    total: int
     commits: int
     stories: tuple[StoryReport, ...]
     questions: tuple[Question, ...]
     look_first: tuple[str, ...]
     rejected: tuple[Rejected, ...]
-    failing: tuple[CheckResult, ...]
     has_git: bool
-    grades: dict[str, int] = {}
+    grades: dict[str, int]
     """How many finished stories have each grade."""
-    exams: tuple[str, ...] = ()
+    exams: tuple[str, ...]
     """The result of each round of the exam."""
-    where: str = ""
+    where: str
     """Where stories were proven: checkout or in-place; empty: no story was."""
 
+    def document(self) -> dict[str, object]:
+        """For `--json`: all in one level."""
+        own = {name: getattr(self, name) for name in self.__struct_fields__ if name != "explanation"}
+        return {name: getattr(self.explanation, name) for name in _EXPLAINED} | own
 
+
+_EXPLAINED = [
+    "run",
+    "plan",
+    "state",
+    "reason",
+    "detail",
+    "why",
+    "next",
+    "exit_code",
+    "seconds",
+    "done",
+    "total",
+    "failing",
+]
 STATES = ("done", OPEN_FINDINGS, "unproven", "failed", "blocked", "in progress", "open")
 """In display order."""
 
@@ -189,32 +196,21 @@ def make_report(records: Iterable[Record], *, is_alive: bool, env: Mapping[str, 
     stories = tuple(_stories(state, found, work, commits, earlier, own))
     questions = tuple(_questions(state, found, work, env))
     return Report(
-        run=found.run,
-        plan=found.plan,
+        explanation=found,
         branch=state.started.branch if state.started else "",
-        state=found.state,
-        reason=found.reason,
-        detail=found.detail,
-        why=found.why,
-        next=found.next,
-        exit_code=found.exit_code,
         started=state.started_at,
         last=state.now,
-        seconds=found.seconds,
         agent_seconds=round(state.agent_seconds, 3),
         iterations=state.count,
         verdicts={kind.value: count for kind, count in sorted(state.kinds.items())},
         tokens=state.tokens.total,
         cost_usd=state.cost_usd,
         unknown_costs=state.unknown_costs,
-        done=state.done,
-        total=state.total,
         commits=len(state.commits),
         stories=stories,
         questions=questions,
         look_first=tuple(_look_first(found, stories, questions, state))[:_MOST_FIRST],
         rejected=rescues,
-        failing=found.failing,
         has_git=repo is not None,
         grades=state.grades,
         exams=tuple(state.exams),
