@@ -12,11 +12,8 @@ import pytest
 
 from ralph.core.secrets import masked, sealed
 from ralph.host.process.signals import StopSignal
-from ralph.notify.apprise import Apprise
-from ralph.notify.command import Command
-from ralph.notify.desktop import Desktop
+from ralph.notify.channels import Apprise, Command, Desktop, Webhook
 from ralph.notify.message import Message, Moment, NotSent
-from ralph.notify.webhook import Webhook
 from support.webhooks import SECRET, webhook
 
 MESSAGE = Message(event=Moment.DONE, title="Ralph, shop: every story is done", text="2/2 stories", run="r", total=2)

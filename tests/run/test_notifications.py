@@ -16,10 +16,10 @@ from ralph.core.moves import Reason
 from ralph.core.plan import Mode, State
 from ralph.core.verdict import Kind
 from ralph.host.process.signals import StopSignal
+from ralph.notify.channels import Channel, Webhook
 from ralph.notify.message import Message, Moment, NotSent
-from ralph.notify.webhook import Webhook
 from ralph.report.advice import News
-from ralph.run.notifications import Channel, Notifier
+from ralph.run.notifications import Notifier
 from support.cli import ralph_here
 from support.loops import CONFIG, LoopProject, run_ralph, short, whole
 from support.told_runs import ToldRun, seen

@@ -23,7 +23,7 @@ from ralph.workspace.trust import ensure_trusted, gather
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ralph.run.notifications import Channel
+    from ralph.notify.channels import Channel
 
 _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 
@@ -71,7 +71,8 @@ def _plan(ref: PlanRef) -> Plan:
 
 
 def test_notifications(args: Namespace) -> int:
-    from ralph.run.notifications import SHORTEST, channels
+    from ralph.notify.channels import channels
+    from ralph.run.notifications import SHORTEST
 
     root, _, settings = open_settings(args)
     config = settings.config.notify

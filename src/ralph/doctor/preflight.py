@@ -28,12 +28,12 @@ from ralph.doctor.doctor import Finding, Level, Line, Patient, fail, ok, warn
 from ralph.doctor.workspace_probes import proof_finding
 from ralph.host.git.situation import situation
 from ralph.host.process.signals import StopSignal
+from ralph.notify.channels import channels
 from ralph.proof.check_run import run_check
 from ralph.proof.check_trouble import why_not_runnable
 from ralph.proof.place import expected_place, request_for
 from ralph.review.material import lens
 from ralph.run.launch import probe
-from ralph.run.notifications import channels
 from ralph.run.repository import ours, refuse_unless_ready
 from ralph.run.spec import Launched, RunSpec
 from ralph.session.choice import known_agents

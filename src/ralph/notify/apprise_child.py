@@ -7,9 +7,18 @@ import sys
 from collections.abc import Callable
 
 import msgspec
+from msgspec import Struct
 
 from ralph.core.secrets import masked
-from ralph.notify.apprise import Parcel
+
+
+class Parcel(Struct, frozen=True):
+    """The input of this process, sent through stdin so that addresses appear in no argument or variable."""
+
+    urls: tuple[str, ...]
+    title: str
+    text: str
+    bad: bool
 
 
 def main(data: bytes) -> int:

@@ -211,7 +211,8 @@ def _notifier(spec: RunSpec, caller: Caller) -> Iterator[list[Listener]]:
     if not (config.desktop or config.webhook or config.command or config.apprise):
         yield []
         return
-    from ralph.run.notifications import Notifier, channels
+    from ralph.notify.channels import channels
+    from ralph.run.notifications import Notifier
 
     with Notifier(channels(config, spec.ref.root, caller.env), config, caller.tell, caller.stop) as notifier:
         yield [notifier]

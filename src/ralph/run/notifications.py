@@ -9,16 +9,15 @@ from __future__ import annotations
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from types import TracebackType
-from typing import Protocol
 
 from ralph.config.schema import Notify
 from ralph.core.events import Record
 from ralph.core.text import one_line
 from ralph.host.process.signals import StopSignal
 from ralph.host.redaction import redact_struct
+from ralph.notify.channels import Channel
 from ralph.notify.message import Message, Moment, NotSent
 from ralph.report.advice import News
 
@@ -33,43 +32,6 @@ _MORE_AT_THE_END = 30.0
 """Seconds, added to the time for the last messages while one of them is about to be sent again."""
 SHORTEST = 0.1
 """Seconds. A socket with a timeout of 0 would not even try."""
-
-
-class Channel(Protocol):
-    @property
-    def name(self) -> str:
-        """Contains no secret."""
-        ...
-
-    def problem(self) -> str:
-        """Why this channel cannot work at all; empty if it can."""
-        ...
-
-    def send(self, message: Message, timeout: float, cancel: StopSignal) -> None:
-        """Raises NotSent."""
-        ...
-
-
-def channels(config: Notify, root: Path, env: Mapping[str, str]) -> list[Channel]:
-    """The configured channels. Only those are imported."""
-    found: list[Channel] = []
-    if config.desktop:
-        from ralph.notify.desktop import Desktop
-
-        found.append(Desktop(env))
-    if config.webhook:
-        from ralph.notify.webhook import Webhook
-
-        found.append(Webhook(config.webhook))
-    if config.command:
-        from ralph.notify.command import Command
-
-        found.append(Command(config.command, root, env, config.env))
-    if config.apprise:
-        from ralph.notify.apprise import Apprise
-
-        found.append(Apprise(config.apprise, env))
-    return found
 
 
 class Notifier:
