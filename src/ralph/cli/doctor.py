@@ -14,8 +14,8 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.core.text import plural
-from ralph.doctor.doctor import Level, Line, Patient, examine, is_well
-from ralph.doctor.workspace_probes import PROBES
+from ralph.doctor.findings import Level, Line, Subject, examine, is_well
+from ralph.doctor.probes import DOCTOR, preflight
 from ralph.host.process.signals import StopSignal
 from ralph.notify.message import Message, Moment, NotSent
 from ralph.workspace.find import find_root, open_ref, open_settings, root_of, store_for
@@ -31,7 +31,7 @@ _STYLES = {Level.OK: "green", Level.WARN: "yellow", Level.FAIL: "red"}
 def check_machine(args: Namespace) -> int:
     here = Path.cwd()
     root = root_of(args, os.environ) if args.project_dir else find_root(here, os.environ)
-    lines = examine(Patient(here, root, os.environ), PROBES)
+    lines = examine(Subject(here, root, os.environ), DOCTOR)
     if args.json:
         emit_json({"ok": is_well(lines), "workspace": root, "findings": lines})
     else:
@@ -49,7 +49,6 @@ def print_findings(lines: list[Line]) -> None:
 
 
 def check_run(args: Namespace) -> int:
-    from ralph.doctor.preflight import preflight
     from ralph.run.spec import Launched
 
     ref, settings = open_ref(args)

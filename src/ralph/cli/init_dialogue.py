@@ -93,8 +93,8 @@ REQUIREMENTS = "requirements.md"
 def show_agent(root: Path) -> None:
     from ralph.config.layers import load
     from ralph.core.ports import Session
-    from ralph.doctor.agent_state import client, login
-    from ralph.doctor.doctor import Level
+    from ralph.doctor.findings import Level
+    from ralph.doctor.machine import client, login
     from ralph.workspace.trust import gather, may_run
 
     settings = load(root=root, layout="", name=None, env=os.environ, flags={})

@@ -36,7 +36,6 @@ from ralph.core.events import AgentStarted, Record, RunStarted, WaitStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
 from ralph.core.text import one_line
-from ralph.doctor.sandbox import sandbox
 from ralph.host.process.detach import Background, Waiting, fork
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.table import require_process_control
@@ -170,7 +169,7 @@ class BaselineQuestion(_Question):
 def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
     if sum((args.quiet, args.json, args.verbose)) > 1:
         raise UsageError("--quiet, --verbose and --json exclude each other", hint="use one of them")
-    if args.sandbox and not sandbox(os.environ):
+    if args.sandbox and not _is_sandboxed():
         raise SetupError(
             "not inside a sandbox, and Ralph does not create one",
             hint="run Ralph in a container, or leave out --sandbox",
@@ -250,7 +249,7 @@ def _all_at_once(prepared: Launched, state: RunState | None = None) -> Iterator[
     except (SetupError, UsageError) as error:
         if state is not None and state.started is not None:
             raise
-        from ralph.doctor.preflight import with_the_rest  # only when something is wrong
+        from ralph.doctor.probes import with_the_rest  # only when something is wrong
 
         raise with_the_rest(error, prepared, os.environ) from None
 
@@ -291,3 +290,9 @@ def build(args: Namespace) -> int:
     if args.layout is None:
         args.layout = "plan.md"
     return run(args, extra_env=dict(BUILD_VARIABLES))
+
+
+def _is_sandboxed() -> bool:
+    from ralph.doctor.machine import sandbox  # only when it is asked for
+
+    return bool(sandbox(os.environ))

@@ -1,173 +1,409 @@
-"""What `ralph doctor` checks on this machine: programs, disk, terminal. Does not use the network."""
+"""The probes of a workspace and of a run, and the table of all of them: what `doctor` and `preflight` print.
+
+`ralph doctor` looks at the machine and at every plan of the workspace. `ralph preflight` looks at the run that would
+start. A run that can start does not pay for this: its first steps refuse what they must, and only then is the rest
+checked, so that all problems are reported at once, each with its fix.
+"""
 
 from __future__ import annotations
 
-import os
-import platform
-import re
-import shutil
-import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from functools import partial
-from pathlib import Path
 
-from ralph.agents.claude_version import advice
-from ralph.core.errors import SetupError
+import msgspec
+
+from ralph.agents.registry import agent as find_agent
+from ralph.budget.settings import prices_of
+from ralph.config.checks import choose
+from ralph.config.layers import Settings, load
+from ralph.config.trust import Commands, check_trust
+from ralph.core.environment import child_environment, secret_names
+from ralph.core.errors import NotARepository, NotTrusted, PlanError, RalphError
+from ralph.core.fallback import parts
+from ralph.core.permissions import may_line
+from ralph.core.ports import PlanRef, Session
+from ralph.core.problems import Severity
 from ralph.core.text import one_line
-from ralph.doctor.doctor import Finding, Patient, at_once, fail, ok, warn
-from ralph.host.git.command import ask
-from ralph.host.git.repo import OLDEST_GIT
+from ralph.doctor import machine
+from ralph.doctor.findings import Finding, Level, Line, Probe, Subject, examine, fail, listed, ok, warn
+from ralph.host.git.repo import find_repository, identify
+from ralph.host.git.situation import abort_command, phrase, situation
 from ralph.host.process.programs import which
-from ralph.host.process.start import run
-from ralph.state.places import state_home
+from ralph.host.process.signals import StopSignal
+from ralph.notify.channels import channels
+from ralph.plans.registry import traits
+from ralph.proof.check_run import run_check
+from ralph.proof.check_trouble import why_not_runnable
+from ralph.proof.place import expected_place, request_for
+from ralph.review.material import lens
+from ralph.run.launch import probe
+from ralph.run.repository import ours, refuse_unless_ready
+from ralph.run.spec import Launched, RunSpec
+from ralph.session.choice import known_agents
+from ralph.session.hook_policy import rights_of
+from ralph.session.steps import plan_steps
+from ralph.state.locks import describe, held_locks
+from ralph.state.places import home, workspace_state
+from ralph.state.runs import open_run
+from ralph.workspace.find import Choice, find_plans, find_repo, store_for
+from ralph.workspace.lint import lint_plan
+from ralph.workspace.settings_check import unknown_names
+from ralph.workspace.trust import gather, may_run, read_record
 
-CLIENTS = {
-    "claude": "claude",
-    "codex": "codex",
-    "gemini": "gemini",
-    "opencode": "opencode",
-    "qwen": "qwen",
-    "copilot": "copilot",
-    "cursor": "cursor-agent",
-    "droid": "droid",
-    "goose": "goose",
-    "aider": "aider",
-    "amp": "amp",
-    "cline": "cline",
-}
-"""Agent → its program."""
-_ANSWER_WITHIN = 1.8
-_PATIENCE = 2.3
-"""Longer than the time a program gets, so that none is left running, and shorter than `doctor.PATIENCE`."""
-NO_ANSWER = "(did not answer in time)"
-_SCARCE, _TIGHT = 100 * 1024**2, 1024**3
-_FEW_FILES = 1000
-
-
-def python(_patient: Patient) -> Iterator[Finding]:
-    yield ok(f"Python {platform.python_version()} ({sys.executable})")
-    if sys.platform == "win32":
-        yield warn("agents cannot run on Windows yet", "use WSL, Linux or macOS for `ralph run`")
+_MOST_ERRORS = 5
+_MOST_SECRETS = 12
+_REVIEW = "review them with `ralph trust`"
+_SETTINGS = "`ralph config` shows the settings"
 
 
-def git(patient: Patient) -> Iterator[Finding]:
-    said = ask(patient.folder, "version", timeout=_ANSWER_WITHIN).out.decode(errors="replace")
-    numbers = re.search(r"(\d+)\.(\d+)[.\d]*", said)
-    oldest = ".".join(map(str, OLDEST_GIT))
-    if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST_GIT:
-        yield fail(f"git {numbers[0]} is too old", f"install git {oldest} or newer")
+def preflight(prepared: Launched, env: Mapping[str, str], *, checks: bool = False) -> list[Line]:
+    """The findings of every probe, in the order a run meets them. `checks`: also run the checks, as a baseline does."""
+    root = prepared.ref.root
+    probes = PREFLIGHT | ({"checks": run_checks} if checks else {})
+    return examine(Subject(root, root, env, prepared), probes, patience=None)
+
+
+def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str]) -> RalphError:
+    """The error that kept a run from starting, with everything else that would have."""
+    rest = [
+        line
+        for line in preflight(prepared, env)
+        if line.level is Level.FAIL and line.text[:60] not in one_line(listed(error), 2000)
+        if line.topic != "trust" or not isinstance(error, NotTrusted)
+    ]
+    if not rest:
+        return error
+    lines = "\n".join(f"  {line.topic}: {line.text}" + (f"\n    fix: {line.fix}" if line.fix else "") for line in rest)
+    error.message = f"{error.message}\nalso fix before a run can start:\n{lines}"
+    error.args = (error.message,)
+    return error
+
+
+def _run(subject: Subject) -> Launched:
+    assert subject.prepared is not None, "a probe of PREFLIGHT"
+    return subject.prepared
+
+
+def _settings(subject: Subject, layout: str = "") -> Settings:
+    if subject.prepared:
+        return subject.prepared.settings
+    return load(root=subject.root, layout=layout, name=None, env=subject.env, flags={})
+
+
+def _refs(subject: Subject) -> list[PlanRef]:
+    if subject.prepared:
+        return [subject.prepared.ref]
+    return find_plans(subject.root, Choice()) if subject.root else []
+
+
+def plans(subject: Subject) -> Iterator[Finding]:
+    if subject.root is None:
+        yield warn(f"no plan here or above ({subject.here})", "ralph init NAME")
+        return
+    refs = _refs(subject)
+    if not refs:
+        yield warn(f"{subject.root} has no plan yet", "ralph init NAME")
+    for ref in refs:
+        problems = lint_plan(ref, _settings(subject, ref.layout), subject.env).problems
+        errors = [problem for problem in problems if problem.severity is Severity.ERROR]
+        name = ref.path.relative_to(ref.root)
+        for problem in errors[:_MOST_ERRORS]:
+            yield fail(str(problem), problem.hint or "ralph check")
+        if len(errors) > _MOST_ERRORS:
+            yield fail(f"{name}: {len(errors) - _MOST_ERRORS} more problems", f"ralph check {name}")
+        elif problems and not errors:
+            yield warn(f"{name} ({ref.layout}): warnings ({len(problems)})", f"ralph check {name}")
+        elif not errors:
+            count = f", stories: {len(subject.prepared.plan.stories)}" if subject.prepared else ""
+            yield ok(f"{name} ({ref.layout}){count}")
+
+
+def config(subject: Subject) -> Iterator[Finding]:
+    settings = _settings(subject)
+    for problem in settings.warnings:
+        yield warn(str(problem), problem.hint or _SETTINGS)
+    files = [layer.file for layer in settings.layers if layer.file and layer.values]
+    yield ok(f"settings from {', '.join(files)}" if files else "settings: the defaults")
+
+
+def settings_of_run(subject: Subject) -> Iterator[Finding]:
+    settings, root = _settings(subject), _run(subject).ref.root
+    unknown = list(unknown_names(settings))
+    for problem in unknown:
+        yield fail(str(problem), problem.hint or _SETTINGS)
+    if not unknown:  # an unknown step type cannot be checked
+        plan_steps(settings, root)
+    try:
+        prices_of(settings.config, root)
+    except RalphError as error:
+        yield fail(f"budget.prices: {error}", error.hint or "set it to a price file, or remove it; see docs/cost.md")
+    for problem in settings.warnings:
+        yield warn(str(problem), problem.hint or _SETTINGS)
+    for channel in channels(settings.config.notify, root, subject.env):
+        if why := channel.problem():
+            hint = "fix or remove it; `ralph notify test` sends a test message"
+            yield warn(f"no notification by {channel.name}: {why}", hint)
+    if not unknown:
+        yield ok("valid")
+
+
+def trust(subject: Subject) -> Iterator[Finding]:
+    """A warning from `doctor`; a run would not start."""
+    if subject.root is None:
+        return
+    commands = _commands(subject)
+    if not commands:
+        yield ok("the workspace defines no commands")
+    elif may_run(subject.root, commands, subject.env):
+        yield ok(f"every command of the workspace is trusted ({len(commands)})")
     else:
-        yield ok(f"git {numbers[0]}" if numbers else f"git: {said}")
+        status = check_trust(read_record(subject.root, subject.env), commands).status
+        told = fail if subject.prepared else warn
+        yield told(f"commands of the workspace are not trusted ({status.value})", _REVIEW)
 
 
-def identity(patient: Patient) -> Iterator[Finding]:
-    answer = ask(patient.folder, "var", "GIT_COMMITTER_IDENT", timeout=_ANSWER_WITHIN)
-    names = [ask(patient.folder, "config", key, timeout=_ANSWER_WITHIN).out for key in ("user.name", "user.email")]
-    if answer.code == 0 and all(names):
-        yield ok(f"git commits as {answer.out.decode(errors='replace').rpartition('>')[0]}>")
+def _commands(subject: Subject) -> Commands:
+    assert subject.root is not None
+    if subject.prepared:
+        return gather(subject.root, subject.prepared.settings, [(subject.prepared.ref.path, subject.prepared.plan)])
+    readable = []
+    for ref in _refs(subject):
+        try:
+            readable.append((ref.path, store_for(ref, subject.env).load().plan))
+        except PlanError:
+            continue  # reported by `plans`
+    return gather(subject.root, _settings(subject), readable)
+
+
+def agent(subject: Subject) -> Iterator[Finding]:
+    """The agent a run would use, found the same way, and whether it is logged in."""
+    config = _settings(subject).config.agent
+    script = subject.folder / config.script if config.script else None
+    session = Session(prompt="", cwd=subject.folder, command=config.command, script=script)
+    yield ok(f"{config.name}: {find_agent(config.name).find(session, subject.env.get('PATH', ''))}")
+    yield from login(subject)
+
+
+def login(subject: Subject) -> Iterator[Finding]:
+    return machine.login(_settings(subject).config.agent.name, subject.env)
+
+
+def agents_of_run(subject: Subject) -> Iterator[Finding]:
+    """The agent, which is started once, its reviewer and its fallbacks."""
+    prepared, path = _run(subject), subject.env.get("PATH", "")
+    config, session = prepared.settings.config, probe(prepared)
+    trusted = may_run(prepared.ref.root, _commands(subject), subject.env)
+    yield machine.client(config.agent.name, session, subject.env, trusted=trusted)
+    if config.review.enabled and config.review.agent and config.review.agent != config.agent.name:
+        reviewer = msgspec.structs.replace(session, command=config.review.command)
+        yield ok(f"reviewer {config.review.agent}: {find_agent(config.review.agent).find(reviewer, path)}")
+    for choice in config.fallback:
+        name, _ = parts(choice, known_agents(config))
+        if not name or name == config.agent.name:
+            continue
+        try:  # a missing fallback does not keep a run from starting
+            bare = msgspec.structs.replace(session, command=())
+            yield ok(f"fallback {name}: {find_agent(name).find(bare, path)}")
+        except RalphError as error:
+            yield warn(f"fallback {name} is not usable: {error}", error.hint or "remove it from fallback")
+
+
+def rights(subject: Subject) -> Iterator[Finding]:
+    yield ok(f"the agent {may_line(rights_of(_settings(subject).config))}")
+
+
+def sandbox(subject: Subject) -> Iterator[Finding]:
+    yield machine.sandbox_finding(_settings(subject).config.permissions, subject.env)
+
+
+def environment(subject: Subject) -> Iterator[Finding]:
+    """Shows names only. The tests may need a variable that looks like a secret, so it is not refused."""
+    config = _settings(subject).config
+    wanted = (*find_agent(config.agent.name).ENV, *config.agent.env)
+    secrets = secret_names(child_environment(subject.env, wanted, everything=config.env == "caller"))
+    if not secrets:
+        yield ok("no variable passed to the agent and the checks looks like a secret")
+        return
+    shown = ", ".join(secrets[:_MOST_SECRETS]) + (" …" if len(secrets) > _MOST_SECRETS else "")
+    less = "; `env: minimal` passes fewer" if config.env == "caller" else ""
+    yield ok(f"variables passed to the agent and the checks that look like secrets ({len(secrets)}): {shown}{less}")
+
+
+def prompts(subject: Subject) -> Iterator[Finding]:
+    config, root = _settings(subject).config, subject.folder
+    missing = 0
+    if config.prompt and not (root / config.prompt).is_file():
+        missing += 1
+        yield fail(f"the prompt file {config.prompt} does not exist", "pass a file with -p, or remove the setting")
+    for step in config.steps:
+        named = str(step.config.get("prompt_file") or "")
+        if step.enabled and named and not (root / named).is_file():
+            missing += 1
+            yield warn(f"step {step.name or step.type}: {named} does not exist", "the built-in prompt is used instead")
+    for name in config.review.reviewers if config.review.enabled else ():
+        lens(name, root)
+    if not missing:
+        yield ok("all found")
+
+
+def repository(subject: Subject) -> Iterator[Finding]:
+    try:
+        repo = identify(find_repository(subject.folder, home=home(subject.env)))
+    except NotARepository as error:
+        yield fail(error.message, error.hint)
+        return
+    now = situation(repo)
+    if now.in_progress:
+        yield fail(
+            f"{phrase(now.in_progress)} is in progress in {repo.root}",
+            f"finish it, or end it with `{abort_command(now.in_progress)}`",
+        )
+    if now.detached:
+        yield warn(f"{repo.root} is not on a branch (detached HEAD)", "git switch -c NAME")
+    if now.unborn:
+        yield warn(f"{repo.root} has no commit yet", "git commit: a run starts from a commit")
+    if now.dirty:
+        yield warn(f"uncommitted changes ({len(now.dirty)})", "commit or stash them before a run")
+    if not (now.in_progress or now.detached or now.unborn or now.dirty):
+        yield ok(f"{repo.root} on {now.branch}, no uncommitted changes")
+
+
+def repository_of_run(subject: Subject) -> Iterator[Finding]:
+    prepared = _run(subject)
+    repo = find_repo(prepared.ref, prepared.settings, subject.env)
+    spec = RunSpec(run="preflight", ref=prepared.ref, settings=prepared.settings, repo=repo)
+    if not prepared.options.stash and not prepared.options.worktree:
+        if unfinished := open_run(repo.root, subject.env):
+            yield warn(
+                f"run {unfinished.run} has not ended: changed files may be its agent's",
+                "leave them: the next `ralph run` keeps that work, or saves it under refs/ralph/rescue/ and undoes it",
+            )
+            return
+        refuse_unless_ready(situation(repo), ours(spec, subject.env), prepared.ref)
+    yield ok(f"{repo.root}, no uncommitted changes in the way")
+
+
+def proof(subject: Subject) -> Iterator[Finding]:
+    """Where the checks of each plan will run."""
+    sentences: dict[str, None] = {}
+    for ref in _refs(subject):
+        settings = _settings(subject, ref.layout)
+        try:
+            repo = find_repo(ref, settings, subject.env)
+        except NotARepository:
+            return  # reported by `repository`
+        sentences[expected_place(request_for(ref, repo, settings.config, subject.env))] = None
+    for sentence in sentences:
+        if "in the workspace: " in sentence:
+            yield warn(sentence, "set proof.setup or proof.files, see docs/proof-checkout.md")
+        else:
+            yield ok(sentence)
+
+
+def checks(subject: Subject) -> Iterator[Finding]:
+    prepared = _run(subject)
+    if chosen := choose(prepared.settings.config, prepared.plan, None, "final"):
+        yield ok(f"{len(chosen)} configured; `ralph preflight --checks` runs them")
     else:
         yield warn(
-            "git has no user.name and user.email; the loop would commit as Ralph Loop <ralph@localhost>",
-            'git config --global user.name "Your Name" && git config --global user.email you@example.com',
+            "no checks configured: a story is unproven unless a review approves it",
+            "add the project's test command under `checks:` in .ralph/config.yaml",
         )
 
 
-def clients(patient: Patient) -> Iterator[Finding]:
-    """The installed agent clients. `agent` checks the configured one."""
-    here = {name: found for name, program in CLIENTS.items() if (found := _which(program, patient))}
-    versions = at_once({name: partial(version_of, found, patient.env) for name, found in here.items()}, _PATIENCE)
-    for name, found in here.items():
-        said = versions.get(name, NO_ANSWER)
-        if name == "claude" and (known := advice(said)) and not said.startswith("("):
-            yield warn(f"claude {said} ({found}): {known}", "npm install -g @anthropic-ai/claude-code")
-        elif said.startswith("("):
-            yield warn(f"{name} {said} ({found})", f"check the output of `{found} --version`")
-        else:
-            yield ok(f"{name} {said} ({found})")
-
-
-def version_of(program: str, env: Mapping[str, str], within: float = _ANSWER_WITHIN) -> str:
-    """The first line of `PROGRAM --version`, run with an empty home and without network access."""
-    with tempfile.TemporaryDirectory(prefix="ralph-doctor-", ignore_cleanup_errors=True) as home:
-        try:
-            said = run(
-                [program, "--version"],
-                cwd=Path(home),
-                env=_bare(env, home),
-                timeout=within,
-                limit=4096,
-                grace=0.1,
+def run_checks(subject: Subject) -> Iterator[Finding]:
+    """On the current tree: a check that fails now fails for every story."""
+    prepared = _run(subject)
+    config, root = prepared.settings.config, prepared.ref.root
+    chosen = choose(config, prepared.plan, None, "final")
+    if not chosen:
+        yield from checks(subject)
+    elif not may_run(root, _commands(subject), subject.env):
+        yield warn("the checks were not run: the commands of the workspace are not trusted", _REVIEW)
+        return
+    child = child_environment(subject.env, config.agent.env, everything=config.env == "caller")
+    with StopSignal() as stop:
+        for check in chosen:
+            result = run_check(
+                check.name,
+                check.command,
+                root=root,
+                env=child,
+                timeout=check.timeout,
+                cwd=check.cwd,
+                required=check.required,
+                stop=stop,
             )
-        except SetupError as error:
-            return f"({error.message})"
-    if said.timed_out:
-        return NO_ANSWER
-    if said.code != 0:
-        return f"(--version exited with code {said.code})"
-    text = (said.out or said.err).decode(errors="replace")
-    numbers = re.search(r"\d+(\.\d+)+\S*", text)
-    return numbers[0].rstrip(",;") if numbers else one_line(text, 60)
+            told = f"{check.name}: {check.command}"
+            trouble = why_not_runnable(check.command, result.code, result.tail)
+            if trouble and check.required:
+                yield fail(f"{told} cannot run: {trouble.reason}", trouble.fix)
+            elif result.passed:
+                yield ok(f"{told} passes, {result.seconds:.1f} s")
+            elif config.baseline == "no-worse" or not check.required:
+                yield warn(f"{told} fails", "stories are not rejected because of it")
+            else:
+                last = one_line(result.tail.strip().rpartition("\n")[2], 120)
+                yield fail(f"{told} fails{f': {last}' if last else ''}", "fix it, or set `baseline: no-worse`")
 
 
-def _which(program: str, patient: Patient) -> str | None:
-    return which(program, patient.env.get("PATH", ""), outside=patient.folder)
-
-
-def _bare(env: Mapping[str, str], home: str) -> dict[str, str]:
-    nowhere = "http://127.0.0.1:9"
-    kept = {name: env[name] for name in ("PATH", "LANG", "LC_ALL", "TMPDIR", "SYSTEMROOT") if name in env}
-    return kept | {
-        "HOME": home,
-        "TERM": "dumb",
-        "NO_COLOR": "1",
-        "CI": "1",
-        "DISABLE_AUTOUPDATER": "1",
-        "HTTP_PROXY": nowhere,
-        "HTTPS_PROXY": nowhere,
-        "ALL_PROXY": nowhere,
-        "http_proxy": nowhere,
-        "https_proxy": nowhere,
-    }
-
-
-def disk(patient: Patient) -> Iterator[Finding]:
-    for what, wanted in (("the workspace", patient.folder), ("the state folder", state_home(patient.env))):
-        folder = wanted
-        while not folder.exists() and folder != folder.parent:
-            folder = folder.parent
-        free = shutil.disk_usage(folder).free
-        text = f"{free / 1024**3:.1f} GB free for {what} ({wanted})"
-        if free < _SCARCE:
-            yield fail(text, "free up disk space: a run needs room for checkpoints and logs")
-        elif free < _TIGHT:
-            yield warn(text, "free up disk space before a long run")
-        else:
-            yield ok(text)
-        if _is_out_of_inodes(folder):
-            yield fail(f"{what} is almost out of inodes ({wanted})", "remove files there")
-        if not os.access(folder, os.W_OK | os.X_OK):
-            yield fail(f"{what} is not writable ({folder})", f"make {folder} writable")
-
-
-def _is_out_of_inodes(folder: Path) -> bool:
-    if not hasattr(os, "statvfs"):
-        return False
-    found = os.statvfs(folder)
-    return found.f_files > 0 and found.f_favail < _FEW_FILES  # some file systems have no fixed number and report 0
-
-
-def terminal(patient: Patient) -> Iterator[Finding]:
-    encoding = (sys.stdout.encoding or "").lower().replace("-", "")
-    if not sys.stdout.isatty():
-        yield ok("stdout is not a terminal: plain lines, no colour, no questions")
+def beads(subject: Subject) -> Iterator[Finding]:
+    for tool in ("br", "bd"):
+        if program := which(tool, subject.env.get("PATH", ""), outside=subject.folder):
+            yield ok(f"{tool} {machine.version_of(program, subject.env)}")
+            return
+    if any(traits(ref.layout).has_tracker for ref in _refs(subject)):
+        yield warn(
+            "neither br nor bd is installed; spec.md is used on its own", "install beads_rust (br), or ignore this"
+        )
     else:
-        size = shutil.get_terminal_size()
-        text = f"{size.columns} × {size.lines} characters, TERM={patient.env.get('TERM', '')}"
-        colour = "no colour (NO_COLOR)" if patient.env.get("NO_COLOR") else "colour"
-        if size.columns < 60 or size.lines < 15:
-            yield warn(f"{text}, {colour}", "enlarge the window: 80 × 24 is enough")
-        else:
-            yield ok(f"{text}, {colour}")
-    if encoding != "utf8":
-        yield warn(f"the encoding is {encoding or 'unknown'}, not UTF-8", "export LC_ALL=C.UTF-8")
+        yield ok("not installed and not needed here")
+
+
+def locks(subject: Subject) -> Iterator[Finding]:
+    held = list(held_locks(workspace_state(subject.folder, subject.env)))
+    for path, owner in held:
+        yield warn(
+            f"{path} is held by {describe(owner)}",
+            "wait until it ends, or stop it with `ralph stop`; only one run works on a plan at a time",
+        )
+    if not held:
+        yield ok("no run is active here")
+
+
+DOCTOR: dict[str, Probe] = {
+    # the machine
+    "python": machine.python,
+    "git": machine.git,
+    "identity": machine.identity,
+    # the workspace
+    "repository": repository,
+    "workspace": plans,
+    "config": config,
+    "proof": proof,
+    "trust": trust,
+    "agent": agent,
+    # what may be needed
+    "clients": machine.clients,
+    "sandbox": sandbox,
+    "beads": beads,
+    "disk": machine.disk,
+    "locks": locks,
+    "terminal": machine.terminal,
+}
+"""Topic → probe of `ralph doctor`."""
+PREFLIGHT: dict[str, Probe] = {
+    "plan": plans,
+    "settings": settings_of_run,
+    "trust": trust,
+    "agent": agents_of_run,
+    "rights": rights,
+    "login": login,
+    "sandbox": sandbox,
+    "environment": environment,
+    "prompts": prompts,
+    "repository": repository_of_run,
+    "disk": machine.disk,
+    "checks": checks,
+    "proof": proof,
+}
+"""Topic → probe of `ralph preflight`."""

@@ -1,4 +1,4 @@
-"""`ralph doctor`: one probe per topic, all in parallel. A probe that fails or hangs does not affect the others."""
+"""Findings of `ralph doctor` and `ralph preflight`: one probe per topic. One that fails does not affect the others."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
+
+if TYPE_CHECKING:
+    from ralph.run.spec import Launched
 
 PATIENCE = 2.6
 """Seconds for all probes together. They run in parallel."""
@@ -42,20 +45,22 @@ class Line(Struct, frozen=True):
     fix: str = ""
 
 
-class Patient(Struct, frozen=True):
-    """What the probes check."""
+class Subject(Struct, frozen=True):
+    """What the probes look at."""
 
     here: Path
     root: Path | None
     """The workspace, if there is one."""
     env: Mapping[str, str]
+    prepared: Launched | None = None
+    """The run that would start; `ralph doctor` looks at every plan instead."""
 
     @property
     def folder(self) -> Path:
         return self.root or self.here
 
 
-Probe = Callable[[Patient], Iterable[Finding]]
+Probe = Callable[[Subject], Iterable[Finding]]
 
 
 def ok(text: str) -> Finding:
@@ -70,24 +75,38 @@ def fail(text: str, fix: str) -> Finding:
     return Finding(Level.FAIL, text, fix)
 
 
-def examine(patient: Patient, probes: Mapping[str, Probe], patience: float = PATIENCE) -> list[Line]:
-    """The findings of every probe, in table order. A probe that takes too long is reported as such."""
-    results = at_once({topic: partial(_findings, probe, patient) for topic, probe in probes.items()}, patience)
-    late = [warn(f"no answer within {patience:g} seconds", "try again; check whether a drive or the network hangs")]
+def examine(subject: Subject, probes: Mapping[str, Probe], patience: float | None = PATIENCE) -> list[Line]:
+    """The findings of every probe, in table order. A probe that takes too long is reported as such.
+
+    `patience` None: one after the other, each for as long as it takes."""
+    questions = {topic: partial(_findings, probe, subject) for topic, probe in probes.items()}
+    if patience is None:
+        results = {topic: question() for topic, question in questions.items()}
+    else:
+        results = at_once(questions, patience)
+    late = [warn(f"no answer within {patience} seconds", "try again; check whether a drive or the network hangs")]
     return [
-        Line(topic, finding.level, one_line(finding.text), one_line(finding.fix))
+        Line(topic, finding.level, one_line(finding.text, 400), one_line(finding.fix, 300))
         for topic in probes
         for finding in results.get(topic, late)
     ]
 
 
-def _findings(probe: Probe, patient: Patient) -> list[Finding]:
+def _findings(probe: Probe, subject: Subject) -> list[Finding]:
+    findings: list[Finding] = []
     try:
-        return list(probe(patient))
+        findings.extend(probe(subject))
     except RalphError as error:
-        return [fail(str(error), error.hint or "see `ralph check`")]
+        findings.append(fail(listed(error), error.hint or "see `ralph check`"))
     except Exception as error:  # noqa: BLE001 - one broken probe must not hide what the others found
-        return [warn(f"the probe failed: {type(error).__name__}: {error}", "report this as a bug")]
+        findings.append(warn(f"the probe failed: {type(error).__name__}: {error}", "report this as a bug"))
+    return findings
+
+
+def listed(error: RalphError) -> str:
+    """On one line, with commas between the entries of a list."""
+    head, *entries = str(error).splitlines() or [""]
+    return f"{head} {', '.join(entry.strip() for entry in entries)}" if entries else head
 
 
 def at_once(questions: Mapping[str, Callable[[], T]], patience: float) -> dict[str, T]:
