@@ -14,7 +14,7 @@ import pytest
 from ralph.core.errors import SetupError
 from ralph.host.process import table as ptable
 from ralph.host.process.start import finish, run, run_shell, start
-from ralph.host.process.tree import HOUSEHOLD, Tree, become_subreaper
+from ralph.host.process.tree import CHILDREN, Tree, adopt_orphans
 from support.processes import Zoo, script, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process control")
@@ -261,9 +261,9 @@ def test_where_orphans_do_not_come_to_us_the_group_is_swept(zoo: Zoo) -> None:
 
 @pytest.fixture
 def _without_adoption(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    become_subreaper()
+    adopt_orphans()
     monkeypatch.setattr(ptable, "_HAS_PROC", False)
-    monkeypatch.setattr(HOUSEHOLD, "_adopts", False)
+    monkeypatch.setattr(CHILDREN, "_adopts", False)
     before = set(ptable.own_children())
     yield
     for pid in set(ptable.own_children()) - before:  # elsewhere init would take them

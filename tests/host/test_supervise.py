@@ -18,7 +18,7 @@ from ralph.host.process import tree
 from ralph.host.process.raw_log import RawLog
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.supervise import Command, Ending, How, Limits, supervise
-from ralph.host.process.tree import HOUSEHOLD
+from ralph.host.process.tree import CHILDREN
 from support.processes import Zoo, is_running, script, wait_for
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="process control")
@@ -349,9 +349,9 @@ def test_where_orphans_do_not_come_to_us_those_seen_before_are_ended(
     cage: Cage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The way of macOS: whoever was seen in the tree once is still known when its parent has ended."""
-    tree.become_subreaper()
+    tree.adopt_orphans()
     monkeypatch.setattr(ptable, "_HAS_PROC", False)
-    monkeypatch.setattr(HOUSEHOLD, "_adopts", False)
+    monkeypatch.setattr(CHILDREN, "_adopts", False)
     body = "if os.fork() == 0:\n    os.setsid(); note('pids'); sleep_long()\ntime.sleep(1.5)"
     ending = cage.watch(body, Limits(total=20, grace=0.3))
     (daemon,) = cage.noted()

@@ -36,7 +36,7 @@ from ralph.host.git.situation import situation
 from ralph.host.locks import Lock, Owner
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.table import ProcessId
-from ralph.host.process.tree import become_subreaper, identify
+from ralph.host.process.tree import adopt_orphans, identify
 from ralph.host.process.watchdog import Watchdog
 from ralph.journal.ledger import Reset
 from ralph.journal.records import Journal, Listener, pick
@@ -224,7 +224,7 @@ def _locked(spec: RunSpec, plan: Plan, caller: Caller, files: WorkspaceFiles, ne
     clock = SteadyClock()
     state = plan_state(spec.ref, env)
     make_folder(state, private=True)
-    become_subreaper()
+    adopt_orphans()
     owner = Owner.here(spec.run)
     pusher = [Pusher(spec.repo, env, tell, stop)] if spec.config.push == "after-story" else []
     # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.

@@ -23,7 +23,7 @@ from ralph.engine.recover import find_open, recover
 from ralph.engine.run import Control
 from ralph.host.files import keep_aside, make_folder
 from ralph.host.git.locks import clear_stale_locks
-from ralph.host.git.refs import mend_packed_refs
+from ralph.host.git.refs import repair_packed_refs
 from ralph.host.git.repo import Repo, identify
 from ralph.host.locks import Lock, Owner
 from ralph.host.process.signals import StopSignal
@@ -152,7 +152,7 @@ def _recover_last(
     # First: a git process that outlived the run would interfere, and one that was killed has left locks.
     end_left_behind(None, (_MARK, str(state)), _GRACE)
     clear_stale_locks(spec.repo)
-    mend_packed_refs(spec.repo)  # git can do nothing else until then
+    repair_packed_refs(spec.repo)  # git can do nothing else until then
     journal = Journal(path, clock, seq=records[-1].seq if records else 0)
     told: list[AnyEvent] = []
     journal.listen(lambda record: told.append(record.event))

@@ -21,8 +21,8 @@ from msgspec import Struct
 
 from ralph.host.files import disk_trouble, make_folder
 from ralph.host.git.checkpoint import head_of
-from ralph.host.git.command import Call, GitFailed, ask, ask_together, git, line, names, printable
-from ralph.host.git.objects import DIFF, SUBMODULE, folders, index_line, parse_changes
+from ralph.host.git.command import Call, GitFailed, ask, git, git_together, identity, line, names, printable
+from ralph.host.git.objects import DIFF, SUBMODULE, blobs, folders, index_line, parse_changes, parse_entries
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import excludes_of
 from ralph.host.removal import make_readable, remove_empty_folders, remove_file, remove_tree
@@ -71,8 +71,8 @@ def sources_of(repo: Repo) -> Sources:
 
 
 def _submodules(repo: Repo) -> frozenset[bytes]:
-    listed = ask(repo, "ls-tree", "-r", "-z", "--full-tree", "HEAD").out
-    return frozenset(item.partition(b"\t")[2] for item in names(listed) if item.startswith(SUBMODULE.encode()))
+    listed = parse_entries(ask(repo, "ls-tree", "-r", "-z", "--full-tree", "HEAD").out)
+    return frozenset(path for path, entry in listed.items() if entry.mode == SUBMODULE)
 
 
 def _is_copied(key: str) -> bool:
@@ -147,11 +147,7 @@ def clone_submodule(source: Path, target: Path, commit: str, env: Mapping[str, s
     return all(ask(target, *step, env_extra=env).code == 0 for step in steps)
 
 
-_AUTHOR = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "candidate"), ("EMAIL", "candidate@localhost"))
-}
+_AUTHOR = identity("candidate", "candidate@localhost")
 _RULES = b".gitignore"
 _GIT_FOLDER = ".git-folder"
 _MARK = "complete"
@@ -201,11 +197,8 @@ class Checkout:
         index = self.git_dir / "compose"
         index.with_name("compose.lock").unlink(missing_ok=True)
         git(self, "read-tree", base, index=index)
-        modes = {}
-        for item in names(git(self, "ls-files", "-z", "--stage", index=index)):
-            head, _, raw = item.partition(b"\t")
-            modes[raw] = head[:6].decode()
-        exact = {printable(raw): raw for raw in modes if not raw.isascii() or b"\\" in raw}
+        known = parse_entries(git(self, "ls-files", "-z", "--stage", index=index))
+        exact = {printable(raw): raw for raw in known if not raw.isascii() or b"\\" in raw}
         lines = []
         # Removals first, so that a file can take the place of a folder.
         for path, data in sorted(files.items(), key=lambda item: item[1] is not None):
@@ -213,7 +206,7 @@ class Checkout:
             if data is None:
                 lines.append(index_line(raw, "000000", self._repo.no_object))
             else:
-                mode = modes.get(raw, "100644")
+                mode = known[raw].mode if raw in known else "100644"
                 lines.append(index_line(raw, "100644" if mode == SUBMODULE else mode, self._blob(data)))
         git(self, "update-index", "--replace", "-z", "--index-info", index=index, stdin=b"".join(lines))
         return line(git(self, "write-tree", index=index))
@@ -232,26 +225,14 @@ class Checkout:
     def files(self, tree: str) -> dict[str, str]:
         """Path → object of every file of a tree. Submodules and paths that are not UTF-8 are left out."""
         self._prepare()
-        found = {}
-        for item in names(git(self, "ls-tree", "-r", "-z", tree)):
-            head, _, raw = item.partition(b"\t")
-            if head.startswith(b"1006") and (path := os.fsdecode(raw)).isprintable():
-                found[path] = head[-len(self._repo.no_object) :].decode()
-        return found
+        listed = parse_entries(git(self, "ls-tree", "-r", "-z", tree)).items()
+        plain = {os.fsdecode(raw): entry.id for raw, entry in listed if entry.mode.startswith("1006")}
+        return {path: name for path, name in plain.items() if path.isprintable()}
 
     def contents(self, objects: Collection[str]) -> dict[str, bytes]:
         """Object → content."""
         self._prepare()
-        out = git(self, "cat-file", "--batch", stdin="".join(f"{name}\n" for name in objects).encode())
-        found, start = {}, 0
-        while start < len(out):
-            end = out.index(b"\n", start)
-            name, kind, *size = out[start:end].decode().split(" ")
-            length = int(size[0]) if size else -1
-            if kind == "blob":
-                found[name] = out[end + 1 : end + 1 + length]
-            start = end + 1 + length + 1
-        return found
+        return blobs(self, objects)
 
     @disk_trouble()
     def move(self, tree: str) -> None:
@@ -274,14 +255,11 @@ class Checkout:
             Call(self, ("diff-files", "-z", "--name-only", "--ignore-submodules=all")),
             Call(self, ("ls-files", "-z", "--others", "--exclude-standard")),
         ]
-        answers = ask_together(calls)
-        for call, answer in zip(calls, answers, strict=True):
-            if answer.code:
-                raise GitFailed(call.args, answer)
+        moved, changed, untracked = git_together(calls)
         is_first = not self._index.exists()
-        moving = parse_changes(answers[0].out)  # from the tree to the index, so "A" is a file that vanishes
-        edited = names(answers[1].out)
-        self._remove_untracked(names(answers[2].out))
+        moving = parse_changes(moved)  # from the tree to the index, so "A" is a file that vanishes
+        edited = names(changed)
+        self._remove_untracked(names(untracked))
         written = {change.raw for change in moving if change.status != "A"}.union(edited)
         gone = [change.raw for change in moving if change.status == "A"]
         newest = self._newest(written)
@@ -418,17 +396,11 @@ class Checkout:
         """Fill the folders of submodules that the workspace has filled."""
         if not self._sources.submodules:
             return
-        listed = git(self, "ls-files", "-z", "--stage")
-        for item in names(listed):
-            head, _, raw = item.partition(b"\t")
-            mode, commit, _ = head.decode().split(" ")
-            path = os.fsdecode(raw)
-            if (
-                mode == SUBMODULE
-                and raw in self._sources.submodules
-                and os.path.lexists(self._repo.root / path / ".git")
-            ):
-                clone_submodule(self._repo.root / path, self.path / path, commit, self.surroundings)
+        for raw, entry in parse_entries(git(self, "ls-files", "-z", "--stage")).items():
+            source, path = self._repo.root / os.fsdecode(raw), self.path / os.fsdecode(raw)
+            is_submodule = entry.mode == SUBMODULE and raw in self._sources.submodules
+            if is_submodule and os.path.lexists(source / ".git"):
+                clone_submodule(source, path, entry.id, self.surroundings)
 
 
 _HEADER = 16

@@ -15,7 +15,7 @@ from ralph.core.errors import SetupError
 from ralph.host.file_copies import forget_oldest, keep, kept
 from ralph.host.files import disk_trouble, is_special, read_plain
 from ralph.host.git.command import Call, GitFailed, ask, git, line
-from ralph.host.git.guarded import Tampering, guard, put_back
+from ralph.host.git.config_files import Tampering, record_config_files, restore_config_files
 from ralph.host.git.ignored import KeepIgnored, keep_ignored, listing_call
 from ralph.host.git.object_links import forget_objects, link_objects, restore_objects
 from ralph.host.git.objects import SUBMODULE, entries
@@ -23,7 +23,7 @@ from ralph.host.git.refs import BRANCHES, LISTING, copy_reflogs, is_recorded, li
 from ralph.host.git.repo import Repo, RepositoryReplaced, identify, still_the_same
 from ralph.host.git.shadow import shadow_of
 from ralph.host.git.situation import in_progress
-from ralph.host.git.snapshot import LARGEST_FILE, full_snapshot
+from ralph.host.git.snapshot import full_snapshot
 from ralph.host.removal import make_readable, remove_tree
 
 _PINS = "refs/ralph/checkpoint"
@@ -81,9 +81,7 @@ def ignored_of(index_file: Path) -> Path:
 
 
 @disk_trouble()
-def take(
-    repo: Repo, index_file: Path, *, limit: int = LARGEST_FILE, ignored: KeepIgnored | None = None, before: str = ""
-) -> Checkpoint:
+def take(repo: Repo, index_file: Path, *, ignored: KeepIgnored | None = None, before: str = "") -> Checkpoint:
     """Record the repository as it is now. The objects it needs are protected from `git gc` until `release`.
 
     `ignored`: which ignored files are copied; `before` is the list of the last checkpoint.
@@ -92,7 +90,7 @@ def take(
     taken_at = time.time()
     pins, moments = _pins(index_file), moments_of(index_file)
     also = [Call(repo, LISTING), *([listing_call(shadow_of(repo, index_file))] if ignored else [])]
-    snapshot, answers = full_snapshot(repo, index_file, also, limit=limit)
+    snapshot, answers = full_snapshot(repo, index_file, also)
     if answers[0].code:
         raise GitFailed(LISTING, answers[0])
     known = parse_refs(answers[0].out)
@@ -107,7 +105,7 @@ def take(
         index=keep(moments, index, durable=False) if (index := real_index(repo)) is not None else "",
         index_time=written_at(repo.git_dir / "index"),
         branches=keep(moments, listing(branches), durable=False),
-        guarded=guard(repo, store_of(index_file)),
+        guarded=record_config_files(repo, store_of(index_file)),
         taken_at=taken_at,
         git_inode=repo.git_dir_id.inode,
         objects_inode=_inode(repo.common_dir / "objects"),
@@ -119,7 +117,7 @@ def take(
         unreadable=snapshot.unreadable,
         empty_folders=snapshot.empty_folders,
         ignored=keep_ignored(repo, answers[1].out, moments, ignored_of(index_file), before, ignored) if ignored else "",
-        submodules=_take_submodules(repo, index_file, snapshot.tree, limit),
+        submodules=_take_submodules(repo, index_file, snapshot.tree),
     )
     link_objects(repo, index_file)
     copy_reflogs(repo, index_file)
@@ -129,11 +127,11 @@ def take(
     return checkpoint
 
 
-def _take_submodules(repo: Repo, index_file: Path, tree: str, limit: int) -> tuple[tuple[bytes, Checkpoint], ...]:
+def _take_submodules(repo: Repo, index_file: Path, tree: str) -> tuple[tuple[bytes, Checkpoint], ...]:
     found = []
     for path in submodules_of(repo, tree):
         with contextlib.suppress(SetupError):  # a folder that is not usable as a repository has nothing to restore
-            found.append((path, take(submodule(repo, path), submodule_index(index_file, path), limit=limit)))
+            found.append((path, take(submodule(repo, path), submodule_index(index_file, path))))
     return tuple(found)
 
 
@@ -229,7 +227,7 @@ def undo_tampering(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tupl
             f"the git folder {repo.git_dir} is not the one the checkpoint was made in",
             hint="the repository was replaced since then, so the unfinished iteration cannot be rolled back",
         )
-    found = put_back(repo, checkpoint.guarded, store_of(index_file))
+    found = restore_config_files(repo, checkpoint.guarded, store_of(index_file))
     restore_objects(repo, index_file)
     return found
 

@@ -191,15 +191,15 @@ def ask(
     timeout: float = TIMEOUT,
 ) -> Answer:
     """Like `git`, for commands whose exit code is an answer. `where` as a path is a folder to run in."""
-    call = Call(where, args, index, env_extra or {}, stdin)
-    with _started(call) as process:
-        answer = _answer(call, process, timeout)
-    return _when_unlocked(call, answer, timeout)
+    return _ask(Call(where, args, index, env_extra or {}, stdin), timeout)
 
 
 def ask_plainly(folder: Path, *args: str, timeout: float) -> Answer:
     """Run git as the user would, with hooks and all settings, but never with a question at the terminal."""
-    call = Call(folder, args, is_plain=True)
+    return _ask(Call(folder, args, is_plain=True), timeout)
+
+
+def _ask(call: Call, timeout: float) -> Answer:
     with _started(call) as process:
         answer = _answer(call, process, timeout)
     return _when_unlocked(call, answer, timeout)
@@ -227,6 +227,15 @@ def ask_together(calls: Sequence[Call]) -> list[Answer]:
         rest = ask_together(calls[1:])
         answer = _answer(calls[0], process, TIMEOUT)
     return [_when_unlocked(calls[0], answer, TIMEOUT), *rest]
+
+
+def git_together(calls: Sequence[Call]) -> list[bytes]:
+    """The output of independent commands, run in parallel. Raises GitFailed when one fails."""
+    answers = ask_together(calls)
+    for call, answer in zip(calls, answers, strict=True):
+        if answer.code:
+            raise GitFailed(call.args, answer)
+    return [answer.out for answer in answers]
 
 
 def _when_unlocked(call: Call, answer: Answer, timeout: float) -> Answer:
@@ -283,6 +292,12 @@ def environment() -> dict[str, str]:
 def _plain_environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _IDENTITY}
     return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":"}
+
+
+def identity(name: str, email: str) -> dict[str, str]:
+    """Environment variables for a commit that is not the user's."""
+    values = {"NAME": name, "EMAIL": email}
+    return {f"GIT_{who}_{what}": value for who in ("AUTHOR", "COMMITTER") for what, value in values.items()}
 
 
 def identity_from_environment() -> dict[str, str]:

@@ -25,6 +25,7 @@ from ralph.host.git.command import (
     ask,
     ask_together,
     git,
+    git_together,
     identity_from_environment,
     line,
     names,
@@ -32,9 +33,9 @@ from ralph.host.git.command import (
     try_ask,
 )
 from ralph.host.git.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, restore_own, run_hook
-from ralph.host.git.guarded import Tampering
+from ralph.host.git.config_files import Tampering
 from ralph.host.git.locks import clear_stale_locks
-from ralph.host.git.objects import DIFF, Changed, TreeEntry, changes, entries, index_line, parse_changes
+from ralph.host.git.objects import DIFF, Changed, TreeEntry, changes, entries, index_line, parse_changes, parse_entries
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import SETTINGS, Repo, parse_settings
 from ralph.host.git.rescue import AUTHOR
@@ -435,13 +436,9 @@ def _written(repo: Repo, index: Path, todo: Sequence[Changed]) -> tuple[str, dic
     is_short = len(paths) <= _FEW and sum(map(len, paths)) <= _FEW * 200
     some: tuple[str | bytes, ...] = ("--", *paths) if is_short else ()
     calls = [Call(repo, ("write-tree",), index), Call(repo, ("ls-files", "-z", "--stage", *some), index)]
-    written, listed = ask_together(calls)
-    for call, answer in zip(calls, (written, listed), strict=True):
-        if answer.code:
-            raise GitFailed(call.args, answer)
-    items = (item.partition(b"\t") for item in names(listed.out))
-    found = {path: TreeEntry(*head.decode().split(" ")[:2]) for head, _, path in items}
-    return line(written.out), {path: found.get(path, TreeEntry(_GONE, repo.no_object)) for path in paths}
+    written, listed = git_together(calls)
+    found = parse_entries(listed)
+    return line(written), {path: found.get(path, TreeEntry(_GONE, repo.no_object)) for path in paths}
 
 
 def _between(repo: Repo, old: str, new: str) -> dict[bytes, TreeEntry]:

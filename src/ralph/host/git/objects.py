@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.host.git.command import git, head_of_output, line, names, printable
+from ralph.host.git.command import Located, git, head_of_output, line, names, printable
 from ralph.host.git.repo import Repo
 
 
@@ -29,14 +29,20 @@ def read_blobs(repo: Repo, names: Sequence[str], *, largest: int, most: int) -> 
             total += int(size)
     if not wanted:
         return {}
-    data = git(repo, "cat-file", "--batch", stdin="\n".join(wanted).encode() + b"\n")
-    found: dict[str, bytes] = {}
-    at = 0
+    return blobs(repo, wanted)
+
+
+def blobs(where: Located, names: Iterable[str]) -> dict[str, bytes]:
+    """The content of these blobs by ID; what is missing or no blob is left out."""
+    data = git(where, "cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
+    found, at = {}, 0
     while at < len(data):
         end = data.index(b"\n", at)
-        name, _, size = data[at:end].decode().split(" ")
-        found[name] = data[end + 1 : end + 1 + int(size)]
-        at = end + 2 + int(size)
+        name, kind, *size = data[at:end].decode().split(" ")
+        length = int(size[0]) if size else -1
+        if kind == "blob":
+            found[name] = data[end + 1 : end + 1 + length]
+        at = end + 2 + length
     return found
 
 
@@ -90,9 +96,9 @@ def parse_changes(out: bytes) -> tuple[Changed, ...]:
     return tuple(found)
 
 
-def diff_text(repo: Repo, old: str, new: str, paths: Sequence[bytes] = (), *, limit: int = 200_000) -> tuple[str, bool]:
+def diff_text(repo: Repo, old: str, new: str, limit: int = 200_000) -> tuple[str, bool]:
     """The difference as a patch of at most `limit` bytes, and whether it was cut."""
-    shown, cut = head_of_output(repo, "diff-tree", "-r", "-p", *DIFF, old, new, "--", *paths, limit=limit)
+    shown, cut = head_of_output(repo, "diff-tree", "-r", "-p", *DIFF, old, new, limit=limit)
     return shown.decode("utf-8", "replace"), cut
 
 
@@ -101,15 +107,21 @@ def entries(repo: Repo, tree: str) -> Mapping[bytes, TreeEntry]:
     key = (repo.common_dir, tree)
     if (known := _RECENT.get(key)) is not None:
         return known
-    found = {}
-    for item in names(git(repo, "ls-tree", "-r", "-z", "--full-tree", tree)):
-        head, _, path = item.partition(b"\t")
-        mode, _, name = head.decode().split(" ")
-        found[path] = TreeEntry(mode, name)
+    found = parse_entries(git(repo, "ls-tree", "-r", "-z", "--full-tree", tree))
     if len(found) <= _SMALL:
         _RECENT[key] = found
         for old in list(_RECENT)[:-_REMEMBERED]:
             del _RECENT[old]
+    return found
+
+
+def parse_entries(out: bytes) -> dict[bytes, TreeEntry]:
+    """The output of `ls-tree -z` (mode, type, object) or `ls-files -z --stage` (mode, object, stage), by path."""
+    found = {}
+    for item in names(out):
+        head, _, path = item.partition(b"\t")
+        mode, second, third = head.decode().split(" ")
+        found[path] = TreeEntry(mode, third if len(third) > 1 else second)
     return found
 
 

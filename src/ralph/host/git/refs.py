@@ -41,7 +41,7 @@ class MovedMeanwhile(SetupError):
     """Somebody moved a ref after it had been looked at. Nothing was changed: look again, then repeat."""
 
 
-class PutBack(Struct, frozen=True):
+class RestoredRefs(Struct, frozen=True):
     restored: tuple[str, ...] = ()
     kept: tuple[str, ...] = ()
     """Refs below `KEEP` with the commits that restored refs had been moved to."""
@@ -75,7 +75,7 @@ def is_recorded(ref: str) -> bool:
 
 def recorded_refs(repo: Repo) -> dict[str, str]:
     """All refs that a checkpoint records, as they are now. Broken ones are removed: git refuses to replace them."""
-    mend_packed_refs(repo)
+    repair_packed_refs(repo)
     answer = ask(repo, *LISTING)
     if broken := _BROKEN.findall(answer.err.decode("utf-8", "surrogateescape")):
         for ref in broken:
@@ -86,7 +86,7 @@ def recorded_refs(repo: Repo) -> dict[str, str]:
     return {ref: name for ref, name in parse_refs(out).items() if is_recorded(ref)}
 
 
-def mend_packed_refs(repo: Repo) -> bool:
+def repair_packed_refs(repo: Repo) -> bool:
     """Drop lines that git cannot read: it fails on all commands because of one. True if there were any."""
     path = repo.common_dir / "packed-refs"
     data = read_plain(path)
@@ -139,14 +139,14 @@ def checked_out_elsewhere(repo: Repo) -> set[str]:
     return found
 
 
-def put_back(repo: Repo, wanted: Mapping[str, str], now: Mapping[str, str], *, keep: bool) -> PutBack:
+def restore_refs(repo: Repo, wanted: Mapping[str, str], now: Mapping[str, str], *, keep: bool) -> RestoredRefs:
     """Restore these refs. Refs in their way, and with `keep` also what they name now, get a name below `KEEP`.
 
     A ref whose object no longer exists, or that git refuses to write, is left out and reported. Raises MovedMeanwhile
     if one is no longer as in `now`.
     """
     if not wanted:
-        return PutBack()
+        return RestoredRefs()
     in_the_way = _in_the_way(wanted, now)
     gone = missing_objects(repo, (name for name in wanted.values() if name and not name.startswith(_SYMBOLIC)))
     failed = [
@@ -171,7 +171,7 @@ def put_back(repo: Repo, wanted: Mapping[str, str], now: Mapping[str, str], *, k
         if name.startswith(_SYMBOLIC):
             ask(repo, "symbolic-ref", ref, name.removeprefix(_SYMBOLIC))
     lost = {sentence.partition(" could not")[0] for sentence in failed}
-    return PutBack(tuple(ref for ref in todo if _shown(ref) not in lost), kept, tuple(failed))
+    return RestoredRefs(tuple(ref for ref in todo if _shown(ref) not in lost), kept, tuple(failed))
 
 
 def missing_objects(repo: Repo, names: Iterable[str]) -> set[str]:

@@ -25,11 +25,11 @@ from ralph.host.git.checkpoint import (
     submodule_index,
     undo_tampering,
 )
-from ralph.host.git.command import ask, git, line, printable
+from ralph.host.git.command import ask, git, identity, line, printable
 from ralph.host.git.ignored import PutBack, restore_ignored
 from ralph.host.git.nested import add_files, all_files_below, files_of, new_repositories
 from ralph.host.git.objects import Changed, TreeEntry, changes, diff_text, entries, index_line
-from ralph.host.git.refs import KEEP, put_back, recorded_refs
+from ralph.host.git.refs import KEEP, recorded_refs, restore_refs
 from ralph.host.git.repo import Repo
 from ralph.host.git.restore import Restored, moved, restore, write_files
 from ralph.host.git.shadow import Shadow, shadow_of
@@ -38,11 +38,7 @@ from ralph.host.git.snapshot import LARGEST_FILE, Snapshot, snapshot
 from ralph.host.removal import is_file, is_folder, remove_file
 
 PREFIX = "refs/ralph/rescue/"
-AUTHOR = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (("NAME", "Ralph Loop"), ("EMAIL", "ralph@localhost"))
-}
+AUTHOR = identity("Ralph Loop", "ralph@localhost")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*){0,3}")
 _FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents:subject)"
 
@@ -87,8 +83,6 @@ def roll_back(
     index_file: Path,
     checkpoint: Checkpoint,
     message: str,
-    *,
-    limit: int = LARGEST_FILE,
     leave: Collection[bytes] = (),
 ) -> RolledBack:
     """Save everything, then return to the checkpoint, except for the files in `leave`.
@@ -96,15 +90,15 @@ def roll_back(
     Can be repeated after a crash at any point.
     """
     tampering = undo_tampering(repo, checkpoint, index_file)
-    rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
-    submodules = tuple(_roll_back_submodules(repo, name, index_file, checkpoint, message, limit))
+    rescue = save(repo, name, index_file, checkpoint, message)
+    submodules = tuple(_roll_back_submodules(repo, name, index_file, checkpoint, message))
     for _ in range(3):
         saved = rescue.commit if rescue else None
-        restored = restore(repo, checkpoint, index_file, saved, limit=limit, leave=leave)
+        restored = restore(repo, checkpoint, index_file, saved, leave=leave)
         # Putting the ignore rules back can show files that the agent's rules had hidden: save those too.
         if not restored.unsaved:
             break
-        rescue = save(repo, name, index_file, checkpoint, message, limit=limit)
+        rescue = save(repo, name, index_file, checkpoint, message)
     stores = (moments_of(index_file), ignored_of(index_file))
     ignored = restore_ignored(repo, *stores, checkpoint.ignored, store_of(index_file))
     restored = restored if not tampering else replace(restored, tampering=tampering)
@@ -112,15 +106,13 @@ def roll_back(
 
 
 def _roll_back_submodules(
-    repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, limit: int
+    repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str
 ) -> Iterator[str]:
     """Each submodule is a repository of its own, with its own rescue refs. Yields sentences."""
     for path, before in checkpoint.submodules:
         shown = one_line(printable(path), 100)
         try:
-            done = roll_back(
-                submodule(repo, path), name, submodule_index(index_file, path), before, message, limit=limit
-            )
+            done = roll_back(submodule(repo, path), name, submodule_index(index_file, path), before, message)
         except SetupError as error:
             yield f"the submodule {shown} could not be restored: {error}"
             continue
@@ -131,9 +123,7 @@ def _roll_back_submodules(
 
 
 @disk_trouble()
-def save(
-    repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str, *, limit: int = LARGEST_FILE
-) -> Rescue | None:
+def save(repo: Repo, name: str, index_file: Path, checkpoint: Checkpoint, message: str) -> Rescue | None:
     """Keep the working tree, what is staged, and the commits made since. None if there is nothing to keep.
 
     What an earlier call saved under the same name is kept: after a crash the tree may be half restored.
@@ -141,10 +131,10 @@ def save(
     ref = f"{PREFIX}{checked_name(name)}"
     undo_tampering(repo, checkpoint, index_file)
     shadow = shadow_of(repo, index_file)
-    current = snapshot(repo, index_file, limit=limit, unreadable_before=checkpoint.unreadable)
+    current = snapshot(repo, index_file, unreadable_before=checkpoint.unreadable)
     where = moved(repo, checkpoint, index_file)
     known = find(repo, name)
-    extra, left = _outside_of_git(repo, shadow, checkpoint, current, limit)
+    extra, left = _outside_of_git(repo, shadow, checkpoint, current)
     tree = _with_extra(repo, shadow, checkpoint, current, extra, known)
     parents = [*where.tips, *_staged(repo, shadow, checkpoint, where.head, current)]
     if known and tree == known.tree and _reaches(repo, known, parents):
@@ -157,7 +147,7 @@ def save(
     commit = _commit(shadow, tree, parents, message, now)
     named = ask(repo, "update-ref", "-m", "ralph: rescue", ref, commit, known.commit if known else repo.no_object)
     if named.code:  # an agent deleted it, or made a ref that is in its way
-        done = put_back(repo, {ref: commit}, recorded_refs(repo), keep=True)
+        done = restore_refs(repo, {ref: commit}, recorded_refs(repo), keep=True)
         if done.failed:
             raise SetupError(
                 f"the work could not be saved: {done.failed[0]}", hint="check `git for-each-ref refs/ralph`"
@@ -175,7 +165,7 @@ def checked_name(name: str) -> str:
 
 
 def _outside_of_git(
-    repo: Repo, shadow: Shadow, checkpoint: Checkpoint, current: Snapshot, limit: int
+    repo: Repo, shadow: Shadow, checkpoint: Checkpoint, current: Snapshot
 ) -> tuple[dict[bytes, bytes], tuple[str, ...]]:
     """Files that a rollback would touch although the snapshot lacks them, and what is left in place."""
     before, now = entries(repo, checkpoint.tree), entries(repo, current.tree)
@@ -183,12 +173,12 @@ def _outside_of_git(
     extra: dict[bytes, bytes] = {}
     nested = new_repositories(repo.root, checkpoint, before, now, current.nested)
     for folder in nested:
-        extra |= files_of(shadow, folder, limit)
+        extra |= files_of(shadow, folder, LARGEST_FILE)
     for path in before.keys() - now.keys():
         if is_file(repo.root, path):  # ignored now, or too large now
             extra[path] = root + b"/" + path
         elif is_folder(repo.root, path):
-            extra |= all_files_below(repo.root, path, limit)  # a folder took the place of a file
+            extra |= all_files_below(repo.root, path, LARGEST_FILE)  # a folder took the place of a file
     left = {*current.large, *current.nested} - {*extra, *nested, *checkpoint.large, *checkpoint.nested}
     extra = {name: path for name, path in extra.items() if name not in now}
     return extra, tuple(sorted(printable(path) for path in left))
@@ -284,9 +274,9 @@ def _require(repo: Repo, name: str) -> Rescue:
     raise UsageError(f"unknown rescue {one_line(name, 80)}", hint="run `ralph rescue list`")
 
 
-def show(repo: Repo, name: str, *, limit: int = 200_000) -> Shown:
+def show(repo: Repo, name: str) -> Shown:
     rescue = _require(repo, name)
-    diff, is_cut = diff_text(repo, rescue.base, rescue.commit, limit=limit)
+    diff, is_cut = diff_text(repo, rescue.base, rescue.commit)
     return Shown(rescue, changes(repo, rescue.base, rescue.commit), diff, is_cut)
 
 

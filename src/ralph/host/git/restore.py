@@ -14,13 +14,14 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ralph.core.errors import SetupError
 from ralph.host.file_copies import kept
 from ralph.host.files import disk_trouble, read_plain, special_in, write_bytes
 from ralph.host.git.checkpoint import Checkpoint, branches_of, head_of, moments_of, real_index, stashed, undo_tampering
 from ralph.host.git.command import ask, git, line, names, printable
-from ralph.host.git.guarded import Tampering
+from ralph.host.git.config_files import Tampering
 from ralph.host.git.locks import clear_stale_locks
 from ralph.host.git.nested import SAVED_GIT, all_files_below, files_of, new_repositories
 from ralph.host.git.objects import Changed, TreeEntry, changes, entries, folders, index_line
@@ -32,10 +33,10 @@ from ralph.host.git.refs import (
     commit_in,
     displaced,
     missing_objects,
-    put_back,
     recorded_refs,
     remove_pipes,
     restore_reflogs,
+    restore_refs,
     saved_stash_entries,
     stash_entries,
     stash_log,
@@ -44,7 +45,7 @@ from ralph.host.git.refs import (
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import Shadow, shadow_of
 from ralph.host.git.situation import is_valid_index
-from ralph.host.git.snapshot import LARGEST_FILE, Snapshot, snapshot
+from ralph.host.git.snapshot import Snapshot, snapshot
 from ralph.host.removal import (
     is_file,
     is_folder,
@@ -83,7 +84,7 @@ class Moved(Struct, frozen=True):
     """Commits that are reachable only from these branches, HEAD or the stash."""
 
 
-class RestoredRefs(Struct, frozen=True):
+class RestoredHead(Struct, frozen=True):
     refs: tuple[str, ...] = ()
     failed: tuple[str, ...] = ()
     """Sentences about what could not be restored."""
@@ -92,8 +93,8 @@ class RestoredRefs(Struct, frozen=True):
 
 
 def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
-    mend_head(repo, checkpoint)
-    mend_index(repo, checkpoint, index_file)
+    repair_head(repo, checkpoint)
+    repair_index(repo, checkpoint, index_file)
     before, now = branches_of(checkpoint, index_file), recorded_refs(repo)
     branch, head = head_of(repo, now)
     elsewhere = checked_out_elsewhere(repo)
@@ -106,22 +107,22 @@ def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
     return Moved(head, branch, undo, now, tuple(dict.fromkeys(tip for tip in tips if not tip.startswith("ref: "))))
 
 
-def put_back_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> RestoredRefs:
+def restore_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> RestoredHead:
     """Restore what is no part of accepted work: refs, stashes and reflogs. The branches the agent was on stay."""
-    mended = ["HEAD"] if mend_head(repo, checkpoint) else []
-    mended += ["the index"] if mend_index(repo, checkpoint, index_file) else []
+    mended = ["HEAD"] if repair_head(repo, checkpoint) else []
+    mended += ["the index"] if repair_index(repo, checkpoint, index_file) else []
     before, now = branches_of(checkpoint, index_file), recorded_refs(repo)
     spared = {*checked_out_elsewhere(repo), *_visited(repo, checkpoint, head_of(repo, now)[0])}
-    done = put_back(repo, displaced(repo, before, now, spared), now, keep=True)
+    done = restore_refs(repo, displaced(repo, before, now, spared), now, keep=True)
     stashes = stashed(repo)
     failed = (*done.failed, *restore_stash(repo, checkpoint, index_file))
     restored = (*mended, *done.restored, *((STASH,) if stashed(repo) != stashes else ()))
     logs = restore_reflogs(repo, index_file, frozenset({*now, *done.restored}))
     restored += tuple(f"the reflog of {name}" for name in logs if name not in done.restored)
-    return RestoredRefs(restored, failed, done.kept)
+    return RestoredHead(restored, failed, done.kept)
 
 
-def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
+def repair_head(repo: Repo, checkpoint: Checkpoint) -> bool:
     """Repair HEAD: without a valid one git does not recognize the repository. True if it was rewritten."""
     remove_pipes(repo)
     path = repo.git_dir / "HEAD"
@@ -133,7 +134,7 @@ def mend_head(repo: Repo, checkpoint: Checkpoint) -> bool:
     return not is_valid
 
 
-def mend_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
+def repair_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
     """Repair the index: git reads it even to compare two trees, and fails if it is damaged. True if restored."""
     data = real_index(repo)
     is_valid = is_valid_index(repo, data) if data is not None else not os.path.lexists(repo.git_dir / "index")
@@ -148,7 +149,7 @@ def _visited(repo: Repo, checkpoint: Checkpoint, branch: str | None) -> set[str]
     return {f"{BRANCHES}{name}" for name in (branch, checkpoint.branch, *names) if name}
 
 
-def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: str | None) -> RestoredRefs:
+def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: str | None) -> RestoredHead:
     """Restore refs, HEAD, stash, reflogs and index. Raises MovedMeanwhile if `saved` does not have all commits."""
     clear_stale_locks(repo)
     found = moved(repo, checkpoint, index_file)
@@ -159,7 +160,7 @@ def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: s
             git(repo, "symbolic-ref", "-m", "ralph: back to the checkpoint", "HEAD", f"{BRANCHES}{checkpoint.branch}")
         elif checkpoint.head:
             git(repo, "update-ref", "--no-deref", "-m", "ralph: back to the checkpoint", "HEAD", checkpoint.head)
-    done = put_back(repo, found.undo, found.now, keep=False)
+    done = restore_refs(repo, found.undo, found.now, keep=False)
     if not checkpoint.in_progress:
         end_operations(repo)
     for number in sorted(_stashed_since(repo, checkpoint), reverse=True):
@@ -168,7 +169,7 @@ def restore_heads(repo: Repo, checkpoint: Checkpoint, index_file: Path, saved: s
     gone = {ref for ref, name in found.undo.items() if not name}
     restore_reflogs(repo, index_file, frozenset({*found.now, *done.restored} - gone))
     restore_index(repo, checkpoint, index_file)
-    return RestoredRefs(tuple(sorted(ref.removeprefix(BRANCHES) for ref in done.restored)), failed)
+    return RestoredHead(tuple(sorted(ref.removeprefix(BRANCHES) for ref in done.restored)), failed)
 
 
 def _has(repo: Repo, commit: str | None, tip: str) -> bool:
@@ -295,8 +296,6 @@ def restore(
     checkpoint: Checkpoint,
     index_file: Path,
     saved: str | None,
-    *,
-    limit: int = LARGEST_FILE,
     leave: Collection[bytes] = (),
 ) -> Restored:
     """Restore HEAD, branches, index and files to `checkpoint`, without those in `leave`: the caller writes them.
@@ -307,7 +306,7 @@ def restore(
     tampering = undo_tampering(repo, checkpoint, index_file)
     heads = restore_heads(repo, checkpoint, index_file, saved)
     safe = entries(repo, saved) if saved else {}
-    work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
+    work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe)
     current = work.look()
     todo = [change for change in changes(repo, current.tree, checkpoint.tree) if change.raw not in leave]
     # The ignore rules first: they say which of the other files count as ignored, and those are not touched.
@@ -319,17 +318,8 @@ def restore(
     work.remove_repositories(current)
     work.remove_pipes()
     work.restore_empty_folders()
-    rest = changes(repo, work.look().tree, checkpoint.tree)
-    unsaved = {printable(path) for path in work.unsaved}
-    return Restored(
-        removed=tuple(printable(path) for path in work.removed),
-        rewritten=tuple(printable(path) for path in work.rewritten),
-        branches=heads.refs,
-        lost_refs=heads.failed,
-        tampering=tampering,
-        unsaved=tuple(sorted(unsaved)),
-        left=tuple(change.path for change in rest if change.path not in unsaved and change.raw not in leave),
-    )
+    rest = [change for change in changes(repo, work.look().tree, checkpoint.tree) if change.raw not in leave]
+    return replace(work.result(rest), branches=heads.refs, lost_refs=heads.failed, tampering=tampering)
 
 
 @disk_trouble()
@@ -339,12 +329,10 @@ def restore_some(
     index_file: Path,
     saved: str | None,
     is_wanted: Callable[[str], bool],
-    *,
-    limit: int = LARGEST_FILE,
 ) -> Restored:
     """Restore only the files selected by `is_wanted`. HEAD, branches and index stay as they are."""
     safe = entries(repo, saved) if saved else {}
-    work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe, limit)
+    work = _Work(repo, shadow_of(repo, index_file), checkpoint, safe)
     rest: list[Changed] = []
     for _ in range(_ROUNDS):  # an ignore rule that is put back can show files that it had hidden
         current = work.look()
@@ -354,37 +342,36 @@ def restore_some(
         if not todo:
             break
         work.apply(todo)
-    unsaved = {printable(path) for path in work.unsaved}
-    return Restored(
-        removed=tuple(printable(path) for path in work.removed),
-        rewritten=tuple(printable(path) for path in work.rewritten),
-        unsaved=tuple(sorted(unsaved)),
-        left=tuple(change.path for change in rest if change.path not in unsaved),
-    )
+    return work.result(rest)
 
 
 class _Work:
     """One restore in progress."""
 
-    def __init__(
-        self, repo: Repo, shadow: Shadow, checkpoint: Checkpoint, saved: Mapping[bytes, TreeEntry], limit: int
-    ) -> None:
+    def __init__(self, repo: Repo, shadow: Shadow, checkpoint: Checkpoint, saved: Mapping[bytes, TreeEntry]) -> None:
         self.repo = repo
         self.shadow = shadow
         self.checkpoint = checkpoint
         self.saved = saved
-        self.limit = limit
         self.before = entries(repo, checkpoint.tree)
         self.kept_folders = folders([*self.before, *(f + b"/" for f in checkpoint.empty_folders)])
         self.removed: list[bytes] = []
         self.rewritten: list[bytes] = []
         self.unsaved: set[bytes] = set()
 
+    def result(self, rest: Iterable[Changed]) -> Restored:
+        """`rest`: what still differs from the checkpoint."""
+        unsaved = {printable(path) for path in self.unsaved}
+        return Restored(
+            removed=tuple(map(printable, self.removed)),
+            rewritten=tuple(map(printable, self.rewritten)),
+            unsaved=tuple(sorted(unsaved)),
+            left=tuple(change.path for change in rest if change.path not in unsaved),
+        )
+
     def look(self) -> Snapshot:
         unreadable = self.checkpoint.unreadable
-        return snapshot(
-            self.repo, self.shadow.index, limit=self.limit, unreadable_before=unreadable, rules_changed=True
-        )
+        return snapshot(self.repo, self.shadow.index, unreadable_before=unreadable, rules_changed=True)
 
     def apply(self, todo: Sequence[Changed]) -> None:
         """Make these paths match the right side of each change."""

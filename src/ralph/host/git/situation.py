@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ralph.core.errors import SetupError
 from ralph.host.files import read_plain
-from ralph.host.git.command import BAD_INDEX, Call, GitFailed, ask_together, git, names, printable
+from ralph.host.git.command import BAD_INDEX, Call, git, git_together, names, printable
 from ralph.host.git.repo import Repo
 
 # What git leaves in its folder while an operation waits for the user, in the order git itself looks at it.
@@ -75,14 +75,11 @@ def situation(repo: Repo) -> Situation:
         raise SetupError(f"the index of {repo.root} is damaged", hint=BAD_INDEX)
     status = ("status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
     calls = [Call(repo, (*status, "--ignore-submodules=dirty")), Call(repo, ("ls-files", "-z", "--stage"))]
-    answers = ask_together(calls)
-    for call, answer in zip(calls, answers, strict=True):
-        if answer.code != 0:
-            raise GitFailed(call.args, answer)
-    fields = names(answers[0].out)
+    listed, staged = git_together(calls)
+    fields = names(listed)
     headers = dict(f[2:].decode("utf-8", "surrogateescape").split(" ", 1) for f in fields if f.startswith(b"# "))
     head, branch = headers.get("branch.oid", "(initial)"), headers.get("branch.head", "(detached)")
-    links = [item.split(b"\t", 1)[1] for item in names(answers[1].out) if item.startswith(b"160000 ")]
+    links = [item.split(b"\t", 1)[1] for item in names(staged) if item.startswith(b"160000 ")]
     entries = [entry for field in fields if not field.startswith(b"#") for entry in _entries(field)]
     nested = tuple(e.path.rstrip("/") for e in entries if e.path.endswith("/"))
     return Situation(

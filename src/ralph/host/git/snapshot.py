@@ -86,7 +86,6 @@ def snapshot(
     repo: Repo,
     index_file: Path,
     *,
-    limit: int = LARGEST_FILE,
     unreadable_before: Iterable[bytes] | None = None,
     rules_changed: bool = False,
 ) -> Snapshot:
@@ -96,16 +95,14 @@ def snapshot(
     unreadable became so since then, and is made readable: what cannot be read cannot be saved.
     """
     shadow = shadow_of(repo, index_file)
-    seen = _look(repo, shadow, limit, rules_changed)
+    seen = _look(repo, shadow, rules_changed)
     if seen.troubled and unreadable_before is not None:
         make_readable(repo.root, frozenset((*unreadable_before, b".git")))
-        seen = _look(repo, shadow, limit, rules_changed)
-    return _recorded(repo, shadow, seen, limit)
+        seen = _look(repo, shadow, rules_changed)
+    return _recorded(repo, shadow, seen)
 
 
-def full_snapshot(
-    repo: Repo, index_file: Path, also: Sequence[Call], *, limit: int = LARGEST_FILE
-) -> tuple[Snapshot, list[Answer]]:
+def full_snapshot(repo: Repo, index_file: Path, also: Sequence[Call]) -> tuple[Snapshot, list[Answer]]:
     """A snapshot for a checkpoint: rereads all ignore rules, and records the empty folders.
 
     `also` are other commands, run in parallel; their answers come second.
@@ -115,7 +112,7 @@ def full_snapshot(
     looked, ignored, *others = ask_together([*calls, *also])
     answers = others[len(others) - len(also) :]
     if looked.code or ignored.code:
-        seen = _look(repo, shadow, limit)
+        seen = _look(repo, shadow)
         looked = ask(shadow, *_LOOK, "--directory")
         seen.empty_folders = _empty_folders(repo.root, looked.out)[0]
     else:
@@ -123,10 +120,10 @@ def full_snapshot(
         listing = looked.out if is_all else git(shadow, *_LOOK)
         now_ignored = set(names(ignored.out))
         tracked = _tracked(repo, shadow, others[: len(calls) - 2], rules_changed=bool(now_ignored))
-        seen = _sort(repo, shadow, listing, tracked, now_ignored, limit)
+        seen = _sort(repo, shadow, listing, tracked, now_ignored)
         seen.empty_folders = empty
     seen.unreadable += _CLOSED.findall(looked.err)
-    return _recorded(repo, shadow, seen, limit), answers
+    return _recorded(repo, shadow, seen), answers
 
 
 def _question(repo: Repo, shadow: Shadow) -> list[Call]:
@@ -169,7 +166,7 @@ def _signature(path: Path) -> Signature | None:
     return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _look(repo: Repo, shadow: Shadow, limit: int, rules_changed: bool = False) -> _Seen:
+def _look(repo: Repo, shadow: Shadow, rules_changed: bool = False) -> _Seen:
     looked, *others = ask_together([Call(shadow, _LOOK), *_question(repo, shadow)])
     if looked.code:  # a damaged index; it is only a cache
         shadow.index.unlink(missing_ok=True)
@@ -179,15 +176,13 @@ def _look(repo: Repo, shadow: Shadow, limit: int, rules_changed: bool = False) -
     rules_changed = rules_changed or b".gitignore\0" in looked.out
     ignored = set(names(git(shadow, *_IGNORED))) if rules_changed else set()
     tracked = _tracked(repo, shadow, others, rules_changed=rules_changed)
-    seen = _sort(repo, shadow, looked.out, tracked, ignored, limit)
+    seen = _sort(repo, shadow, looked.out, tracked, ignored)
     seen.unreadable += _CLOSED.findall(looked.err)
     seen.troubled = bool(seen.unreadable)
     return seen
 
 
-def _sort(
-    repo: Repo, shadow: Shadow, listing: bytes, tracked_anyway: frozenset[bytes], ignored: set[bytes], limit: int
-) -> _Seen:
+def _sort(repo: Repo, shadow: Shadow, listing: bytes, tracked_anyway: frozenset[bytes], ignored: set[bytes]) -> _Seen:
     paths = {item[2:] for item in names(listing)}
     seen = _Seen(drop=list(ignored - tracked_anyway))
     folders, large = [], []
@@ -195,7 +190,7 @@ def _sort(
         if path.endswith(b"/"):
             if _is_repository(repo.root, path[:-1]):
                 folders.append(path[:-1])
-        elif (kind := _kind(repo.root, path, limit)) == "large":
+        elif (kind := _kind(repo.root, path)) == "large":
             large.append(path)
         else:
             getattr(seen, kind).append(path)
@@ -203,7 +198,7 @@ def _sort(
     return seen
 
 
-def _kind(root: Path, path: bytes, limit: int) -> str:
+def _kind(root: Path, path: bytes, limit: int = LARGEST_FILE) -> str:
     full = os.fsencode(root) + b"/" + path
     try:
         found = os.lstat(full)
@@ -255,7 +250,7 @@ def _sort_by_index(repo: Repo, shadow: Shadow, seen: _Seen, folders: Sequence[by
             seen.nested.append(folder)
 
 
-def _recorded(repo: Repo, shadow: Shadow, seen: _Seen, limit: int) -> Snapshot:
+def _recorded(repo: Repo, shadow: Shadow, seen: _Seen) -> Snapshot:
     for _ in range(_ROUNDS):
         try:
             tree = _record(shadow, seen)
@@ -266,7 +261,7 @@ def _recorded(repo: Repo, shadow: Shadow, seen: _Seen, limit: int) -> Snapshot:
             if not seen.again:
                 return _result(tree, seen)
         empty = seen.empty_folders
-        seen = _look(repo, shadow, limit)
+        seen = _look(repo, shadow)
         seen.empty_folders = empty
     return _result(_record(shadow, seen), seen)
 

@@ -32,15 +32,15 @@ from ralph.host.git.checkpoint import (
 )
 from ralph.host.git.command import GitFailed, ask, git, line, names, printable
 from ralph.host.git.commits import candidate_tree, commit_message, commit_story
-from ralph.host.git.guarded import Tampering
+from ralph.host.git.config_files import Tampering
 from ralph.host.git.ignored import KeepIgnored, losses
 from ralph.host.git.locks import clear_stale_locks
 from ralph.host.git.nested import look_inside
 from ralph.host.git.objects import changes
-from ralph.host.git.refs import mend_packed_refs
+from ralph.host.git.refs import repair_packed_refs
 from ralph.host.git.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
 from ralph.host.git.rescue import drop, find, keep_uncommitted, roll_back, save
-from ralph.host.git.restore import mend_head, put_back_lost, restore_some
+from ralph.host.git.restore import repair_head, restore_lost, restore_some
 from ralph.host.git.shadow import shadow_of
 from ralph.host.git.situation import in_progress, phrase, situation
 from ralph.host.git.snapshot import LARGEST_FILE, snapshot, snapshot_tree
@@ -119,8 +119,8 @@ class GitWorkTree:
     def share(self, checkpoint: dict[str, Any], is_ours: Callable[[str], bool], *, files: bool = True) -> Shared:
         before = _checkpoint(checkpoint)
         tampering = undo_tampering(self._repo, before, self._index)
-        mend_head(self._repo, before)  # git reads nothing before that
-        mend_packed_refs(self._repo)
+        repair_head(self._repo, before)  # git reads nothing before that
+        repair_packed_refs(self._repo)
         self._inspected = ""
         others = OtherChanges(self._repo, self._index, before, self._timed_sessions(), self._trace)
         after, notices, branch, final = others.adopted(is_ours, files=files)
@@ -150,7 +150,7 @@ class GitWorkTree:
         before = _checkpoint(checkpoint)
         tampering = undo_tampering(self._repo, before, self._index)
         self._unlock(before)
-        lost = put_back_lost(self._repo, before, self._index)
+        lost = restore_lost(self._repo, before, self._index)
         found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
         self._inspected = found.tree
         pin_tree(self._repo, self._index, "work", found.tree)

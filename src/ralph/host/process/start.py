@@ -29,7 +29,7 @@ from ralph.host.process.output import Excerpt, Pump
 from ralph.host.process.programs import which
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.table import require_process_control
-from ralph.host.process.tree import HOUSEHOLD, Tree
+from ralph.host.process.tree import CHILDREN, Tree
 
 _PR_SET_PDEATHSIG = 1
 _ORPHANED = 137
@@ -239,7 +239,7 @@ def start(
 
     try:
         with _default_signals():
-            return HOUSEHOLD.start(make if fence is None else lambda: fence.inside(make))
+            return CHILDREN.start(make if fence is None else lambda: fence.inside(make))
     except (OSError, ValueError) as error:
         raise why_not_started(argv, cwd, env, error) from None
 
@@ -254,7 +254,7 @@ def finish(process: Popen[bytes]) -> None:
         process.wait(timeout=1)
     except subprocess.TimeoutExpired:
         process.returncode = -signal.SIGKILL  # it hangs in the kernel; do not warn about it at exit
-    HOUSEHOLD.forget(process)
+    CHILDREN.forget(process)
 
 
 @contextlib.contextmanager

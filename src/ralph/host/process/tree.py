@@ -27,7 +27,7 @@ from ralph.host.process.table import ProcessId, Row
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Household:
+class Children:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._owner = 0
@@ -150,7 +150,7 @@ def _set_subreaper() -> bool:
         return False
 
 
-HOUSEHOLD = Household()
+CHILDREN = Children()
 
 
 _LONGEST_KILL = 10.0
@@ -185,9 +185,9 @@ def is_alive(process: ProcessId) -> bool:
     return found is not None and found.start == process.start and not found.is_dead
 
 
-def become_subreaper() -> bool:
+def adopt_orphans() -> bool:
     """Have orphaned descendants reparented to this process. False where the system does not support that."""
-    return HOUSEHOLD.adopts
+    return CHILDREN.adopts
 
 
 def ancestors(pid: int) -> list[ProcessId]:
@@ -254,21 +254,21 @@ class Tree:
     def look(self) -> None:
         """Record the current members of the tree. Needed where orphans are not reparented to us and lose their
         origin."""
-        if not HOUSEHOLD.adopts:
+        if not CHILDREN.adopts:
             self._seen.update(dict.fromkeys(descendants(self._process.pid)))
         else:
-            HOUSEHOLD.strays(self._process.pid)  # reaps those that ended
+            CHILDREN.strays(self._process.pid)  # reaps those that ended
 
     def usage(self) -> tuple[int, int]:
         """How many processes are in the tree, and the bytes they use."""
-        others = HOUSEHOLD.strays(self._process.pid) if HOUSEHOLD.adopts else [process.pid for process in self._seen]
+        others = CHILDREN.strays(self._process.pid) if CHILDREN.adopts else [process.pid for process in self._seen]
         rows = [row for row in _closure(ptable.table(), [self._process.pid, *others]) if not row.is_dead]
         return len(rows), sum(row.memory for row in rows)
 
     def end(self, *, grace: float, meanwhile: Callable[[float], bool] | None = None) -> Ended:
         """End all live members. Call it after the process itself has ended, too: it may have left others behind."""
         if self._process.poll() is not None:
-            HOUSEHOLD.has_ended(self._process.pid)
+            CHILDREN.has_ended(self._process.pid)
             if self._is_empty():
                 return Ended()  # the usual case, without reading the whole table
         ended = _end(_Hunt([self.root], self._others, self._is_calm, self._strike), grace, meanwhile)
@@ -277,7 +277,7 @@ class Tree:
         return ended
 
     def _is_empty(self) -> bool:
-        if HOUSEHOLD.adopts:
+        if CHILDREN.adopts:
             return self._is_calm()
         if any(is_alive(process) for process in self._seen):
             return False
@@ -288,16 +288,16 @@ class Tree:
         return False
 
     def _others(self) -> Iterable[ProcessId]:
-        if HOUSEHOLD.adopts:
-            return [p for pid in HOUSEHOLD.strays(self._process.pid) if (p := identify(pid))]
+        if CHILDREN.adopts:
+            return [p for pid in CHILDREN.strays(self._process.pid) if (p := identify(pid))]
         number = self._process.pid
         return [*self._seen, *(r.id for r in ptable.table().values() if number in (r.group, r.session))]
 
     def _is_calm(self) -> bool:
-        return HOUSEHOLD.is_calm(self._process.pid)
+        return CHILDREN.is_calm(self._process.pid)
 
     def _strike(self) -> set[int]:
-        return HOUSEHOLD.strike(self._process.pid, _LONGEST_STRIKE)
+        return CHILDREN.strike(self._process.pid, _LONGEST_STRIKE)
 
 
 def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -> Ended:

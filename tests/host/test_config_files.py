@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ralph.host.file_copies import kept
-from ralph.host.git.guarded import guard, put_back, tampering
+from ralph.host.git.config_files import record_config_files, restore_config_files, tampering
 from support.repositories import Project
 
 EVIL = "#!/bin/sh\ntouch /tmp/evil\n"
@@ -140,38 +140,38 @@ ATTACKS = [
 def test_a_change_to_what_git_obeys_is_noticed_and_undone(tmp_path: Path, attack: Callable[[Path], None]) -> None:
     project, store = _prepared(tmp_path), tmp_path / "store"
     repo, before = project.repo, _files(project)
-    guarded = guard(repo, store)
+    guarded = record_config_files(repo, store)
     assert tampering(repo, guarded, store) == ()
     attack(project.root / ".git")
-    found = put_back(repo, guarded, store)
+    found = restore_config_files(repo, guarded, store)
     assert found
     assert _files(project) == before
-    assert put_back(repo, guarded, store) == ()
+    assert restore_config_files(repo, guarded, store) == ()
     project.check_health()
 
 
 def test_what_a_link_pointed_to_is_not_touched(tmp_path: Path) -> None:
     project, store = _prepared(tmp_path), tmp_path / "store"
-    guarded = guard(project.repo, store)
+    guarded = record_config_files(project.repo, store)
     outside = tmp_path / "outside"
     shutil.copytree(project.root / ".git" / "info", outside)
     (outside / "exclude").write_text("mine\n")
     shutil.rmtree(project.root / ".git" / "info")
     (project.root / ".git" / "info").symlink_to(outside)
-    put_back(project.repo, guarded, store)
+    restore_config_files(project.repo, guarded, store)
     assert (outside / "exclude").read_text() == "mine\n"
     assert not (project.root / ".git" / "info").is_symlink()
 
 
 def test_the_version_of_the_agent_is_kept(tmp_path: Path) -> None:
     project, store = _prepared(tmp_path), tmp_path / "store"
-    guarded = guard(project.repo, store)
+    guarded = record_config_files(project.repo, store)
     _edit_hook(project.root / ".git")
-    (found,) = put_back(project.repo, guarded, store)
+    (found,) = restore_config_files(project.repo, guarded, store)
     assert (found.file, found.what) == ("common:hooks/pre-commit", "changed")
     assert kept(store, found.copy) == EVIL.encode()
 
 
 def test_sample_hooks_are_not_worth_a_copy(tmp_path: Path) -> None:
     project = _prepared(tmp_path)
-    assert not [name for name in guard(project.repo, tmp_path / "store") if name.endswith(".sample")]
+    assert not [name for name in record_config_files(project.repo, tmp_path / "store") if name.endswith(".sample")]

@@ -1,6 +1,6 @@
-"""Files in the git folder that make git run programs or read something else. An agent's changes to them are undone.
+"""Files in the git folder that make git run programs or read something else: configuration, hooks, attributes, links.
 
-Nothing here runs git: these files are restored before any git command reads them.
+An agent's changes to them are undone. No git command runs before that.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OWN = ("config.worktree", "commondir", "gitdir", "info/sparse-checkout")
 
 
 class Tampering(Struct, frozen=True):
-    """One guarded file that was changed."""
+    """One of these files that was changed."""
 
     file: str
     what: str
@@ -33,37 +33,37 @@ class Tampering(Struct, frozen=True):
     """The name of the copy in the store that holds the other version."""
 
 
-def guard(repo: Repo, store: Path) -> dict[str, str]:
-    """Record the guarded files: name → kind, mode and name of the copy. A file not listed does not exist."""
+def record_config_files(repo: Repo, store: Path) -> dict[str, str]:
+    """Record the files: name → kind, mode and name of the copy. A file not listed does not exist."""
     return {name: _remember(path, store) for name, path in _survey(repo).items()}
 
 
-def tampering(repo: Repo, guarded: Mapping[str, str], store: Path) -> tuple[Tampering, ...]:
-    """The differences from `guarded`. The other versions are kept; nothing is changed."""
-    now = guard(repo, store)
+def tampering(repo: Repo, recorded: Mapping[str, str], store: Path) -> tuple[Tampering, ...]:
+    """The differences from what was recorded. The other versions are kept; nothing is changed."""
+    now = record_config_files(repo, store)
     found = []
-    for name in sorted(guarded.keys() | now.keys()):
-        before, after = guarded.get(name, ""), now.get(name, "")
+    for name in sorted(recorded.keys() | now.keys()):
+        before, after = recorded.get(name, ""), now.get(name, "")
         if before != after:
             what = "changed" if before and after else "added" if after else "removed"
             found.append(Tampering(name, what, after.rpartition(" ")[2]))
     return tuple(found)
 
 
-def put_back(repo: Repo, guarded: Mapping[str, str], store: Path) -> tuple[Tampering, ...]:
+def restore_config_files(repo: Repo, recorded: Mapping[str, str], store: Path) -> tuple[Tampering, ...]:
     """Undo every difference. Called before any other git command after an agent has run."""
-    found = tampering(repo, guarded, store)
+    found = tampering(repo, recorded, store)
     for item in found:  # first away with what is in the way, then back with what was there
         if item.what != "removed":
             remove_tree(_path(repo, item.file))
     for item in found:
         if item.what != "added":
-            _recreate(repo, item.file, guarded[item.file], store)
+            _recreate(repo, item.file, recorded[item.file], store)
     return found
 
 
 def _survey(repo: Repo) -> dict[str, Path]:
-    """Existing guarded files and links, by name. A hook may call scripts next to it, so all of `hooks` counts."""
+    """The files and links that exist, by name. A hook may call scripts next to it, so all of `hooks` counts."""
     found: dict[str, Path] = {}
     for base, names in (("common", _SHARED), ("own", _OWN)):
         for name in names:
