@@ -103,7 +103,7 @@ def read_as_a_run(kind: str, argv: tuple[str, ...]) -> dict[str, object]:
     from ralph.agents.registry import agent
     from ralph.engine.agent_run import Listener
     from ralph.host.process.raw_log import RawLog
-    from ralph.host.process.supervise import Command, Ending, Limits, supervise
+    from ralph.host.process.supervise import Command, Ending, Limits, Watcher, supervise
 
     client = agent("claude" if "claude" in kind or kind.startswith("json") else "command")
     listener = Listener(client.reader(), lambda _: None, 1, "<promise>COMPLETE</promise>")
@@ -112,7 +112,7 @@ def read_as_a_run(kind: str, argv: tuple[str, ...]) -> dict[str, object]:
         begun = time.perf_counter()
 
         def run() -> Ending:
-            return supervise(command, Limits(), on_line=listener.line, on_block=listener.block, raw=raw)
+            return supervise(command, Limits(), Watcher(on_line=listener.line, on_block=listener.block, raw=raw))
 
         ending, cpu = timed(run)
         seconds = time.perf_counter() - begun

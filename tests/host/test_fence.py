@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph.host.process.fence import Fence, is_available
-from ralph.host.process.start import CannotStart, run, run_shell
+from ralph.host.process.start import CannotStart, run, shell
 
 pytestmark = pytest.mark.skipif(not is_available(), reason="the kernel has no Landlock")
 
@@ -25,7 +25,7 @@ def place(tmp_path: Path) -> Path:
 def _fenced(place: Path, command: str) -> tuple[int, str]:
     fence = Fence.make([place / "hidden"], [place / "hidden/allowed"])
     assert fence is not None
-    done = run_shell(command, cwd=place / "open", env=dict(os.environ), fence=fence)
+    done = run(shell(command), cwd=place / "open", env=dict(os.environ), fence=fence)
     fence.close()
     return done.code, (done.out + done.err).decode()
 
@@ -66,7 +66,7 @@ def test_threads_start_fenced_and_free_processes_at_the_same_time(place: Path) -
     def start(number: int) -> None:
         inside = fence if number % 2 else None
         for _ in range(3):
-            results[number] = run_shell("cat ../hidden/inner/file", cwd=place / "open", fence=inside).code
+            results[number] = run(shell("cat ../hidden/inner/file"), cwd=place / "open", fence=inside).code
 
     threads = [threading.Thread(target=start, args=(number,)) for number in range(6)]
     for thread in threads:

@@ -13,7 +13,7 @@ import pytest
 
 from ralph.core.errors import SetupError
 from ralph.host.process import table as ptable
-from ralph.host.process.start import finish, run, run_shell, start
+from ralph.host.process.start import finish, run, shell, start
 from ralph.host.process.tree import CHILDREN, Tree, adopt_orphans
 from support.processes import Zoo, script, wait_for
 
@@ -27,7 +27,7 @@ def zoo(tmp_path: Path) -> Zoo:
 
 
 def test_output_code_and_input_come_through(tmp_path: Path) -> None:
-    done = run_shell("cat; echo err >&2; exit 3", cwd=tmp_path, stdin=b"in\xff\0put")
+    done = run(shell("cat; echo err >&2; exit 3"), cwd=tmp_path, stdin=b"in\xff\0put")
     assert (done.code, done.out, done.err) == (3, b"in\xff\0put", b"err\n")
     assert not done.ok
     assert not done.timed_out
@@ -35,7 +35,7 @@ def test_output_code_and_input_come_through(tmp_path: Path) -> None:
 
 
 def test_a_signal_is_a_negative_code(tmp_path: Path) -> None:
-    assert run_shell("kill -9 $$", cwd=tmp_path).code == -9
+    assert run(shell("kill -9 $$"), cwd=tmp_path).code == -9
 
 
 def test_it_runs_in_the_folder_and_with_the_environment_it_is_given(tmp_path: Path) -> None:
@@ -66,11 +66,11 @@ def test_ignored_and_blocked_signals_are_not_handed_down(tmp_path: Path) -> None
     old = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR1})
     try:
-        done = run_shell("kill -HUP $$; echo survived", cwd=tmp_path)
+        done = run(shell("kill -HUP $$; echo survived"), cwd=tmp_path)
         assert (done.code, done.out) == (-signal.SIGHUP, b"")
         body = "print(signal.pthread_sigmask(signal.SIG_BLOCK, ()))"
         assert run(script(body), cwd=tmp_path).out == b"set()\n"
-        assert run_shell("yes | head -1; kill -PIPE $$", cwd=tmp_path).code == -signal.SIGPIPE
+        assert run(shell("yes | head -1; kill -PIPE $$"), cwd=tmp_path).code == -signal.SIGPIPE
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         assert signal.SIGUSR1 in signal.pthread_sigmask(signal.SIG_BLOCK, ())
     finally:
@@ -80,7 +80,7 @@ def test_ignored_and_blocked_signals_are_not_handed_down(tmp_path: Path) -> None
 
 def test_a_child_that_never_reads_its_input_does_not_block(tmp_path: Path) -> None:
     assert run(["true"], cwd=tmp_path, stdin=b"x" * 5_000_000).ok
-    done = run_shell("exec <&-; echo closed", cwd=tmp_path, stdin=b"x" * 5_000_000)
+    done = run(shell("exec <&-; echo closed"), cwd=tmp_path, stdin=b"x" * 5_000_000)
     assert done.out == b"closed\n"
 
 
@@ -90,7 +90,7 @@ def test_much_input_and_much_output_at_the_same_time_do_not_deadlock(tmp_path: P
 
 
 def test_long_output_is_cut_in_the_middle_and_says_so(tmp_path: Path) -> None:
-    done = run_shell("echo first; yes | head -c 3000000; echo last", cwd=tmp_path, limit=1000)
+    done = run(shell("echo first; yes | head -c 3000000; echo last"), cwd=tmp_path, limit=1000)
     assert done.cut
     assert len(done.out) <= 1000
     assert done.out.startswith(b"first\n")
@@ -118,7 +118,7 @@ def test_over_time_it_may_end_in_good_order(zoo: Zoo) -> None:
 
 
 def test_what_keeps_the_pipe_open_does_not_keep_us_waiting(zoo: Zoo) -> None:
-    done = run_shell("echo out; sleep 300 & exit 4", cwd=zoo.folder, env=zoo.env)
+    done = run(shell("echo out; sleep 300 & exit 4"), cwd=zoo.folder, env=zoo.env)
     assert (done.code, done.out, done.swept) == (4, b"out\n", 1)
     assert done.duration < 3
     assert zoo.alive() == []
@@ -136,7 +136,7 @@ def test_a_daemon_without_our_mark_is_ended_too(zoo: Zoo) -> None:
 
 @linux
 def test_without_a_sweep_what_it_left_behind_lives(zoo: Zoo) -> None:
-    done = run_shell("sleep 300 >/dev/null 2>&1 & echo $!", cwd=zoo.folder, env=zoo.env, sweep=False)
+    done = run(shell("sleep 300 >/dev/null 2>&1 & echo $!"), cwd=zoo.folder, env=zoo.env, sweep=False)
     assert zoo.alive() == [int(done.out)]
     run(["true"], cwd=zoo.folder)
     assert zoo.alive() == [int(done.out)], "another command swept it"
@@ -151,7 +151,7 @@ def test_commands_at_the_same_time_do_not_end_each_other(zoo: Zoo) -> None:
     def work() -> None:
         for _ in range(10):
             body = "sleep 0.05 & (setsid sleep 300 >/dev/null 2>&1 &) ; wait; exit 5"
-            codes.append(run_shell(body, cwd=zoo.folder, env=zoo.env).code)
+            codes.append(run(shell(body), cwd=zoo.folder, env=zoo.env).code)
 
     threads = [threading.Thread(target=work) for _ in range(4)]
     for thread in threads:
@@ -182,7 +182,7 @@ def test_of_two_commands_that_end_together_the_last_one_swept_ends_what_both_lef
 def test_children_that_others_started_are_left_alone(zoo: Zoo) -> None:
     before = zoo.popen("sleep_long()")
     try:
-        assert run_shell("sleep 300 & true", cwd=zoo.folder).swept == 1
+        assert run(shell("sleep 300 & true"), cwd=zoo.folder).swept == 1
         assert zoo.alive() == [before.pid]
     finally:
         before.kill()
@@ -231,7 +231,7 @@ def test_an_exception_ends_what_was_started(zoo: Zoo) -> None:
     signal.setitimer(signal.ITIMER_REAL, 0.2)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_shell("setsid sleep 300 & sleep 300", cwd=zoo.folder, env=zoo.env)
+            run(shell("setsid sleep 300 & sleep 300"), cwd=zoo.folder, env=zoo.env)
     finally:
         signal.signal(signal.SIGALRM, old)
     assert zoo.alive() == []
@@ -240,8 +240,8 @@ def test_an_exception_ends_what_was_started(zoo: Zoo) -> None:
 def test_exit_codes_are_true_even_when_child_signals_were_ignored_by_whoever_started_us(tmp_path: Path) -> None:
     body = (
         "import signal; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
-        "from pathlib import Path; from ralph.host.process.start import run_shell\n"
-        "print(run_shell('exit 3', cwd=Path('.')).code)"
+        "from pathlib import Path; from ralph.host.process.start import run, shell\n"
+        "print(run(shell('exit 3'), cwd=Path('.')).code)"
     )
     assert run([sys.executable, "-c", body], cwd=tmp_path).out == b"3\n"
 
@@ -250,7 +250,7 @@ def test_exit_codes_are_true_even_when_child_signals_were_ignored_by_whoever_sta
 @pytest.mark.usefixtures("_without_adoption")
 def test_where_orphans_do_not_come_to_us_the_group_is_swept(zoo: Zoo) -> None:
     """The way of macOS: the table comes from ps, and a process group is what keeps a tree together."""
-    done = run_shell("(sleep 300 & echo $! >> pids); echo out", cwd=zoo.folder, env=zoo.env)
+    done = run(shell("(sleep 300 & echo $! >> pids); echo out"), cwd=zoo.folder, env=zoo.env)
     assert (done.code, done.out, done.swept) == (0, b"out\n", 1)
     assert zoo.alive() == []
     body = "ignore_term(); subprocess.Popen(['sleep', '300'], start_new_session=True); say('up'); sleep_long()"

@@ -17,7 +17,7 @@ from ralph.host.process import table as ptable
 from ralph.host.process import tree
 from ralph.host.process.raw_log import RawLog
 from ralph.host.process.signals import StopSignal
-from ralph.host.process.supervise import Command, Ending, How, Limits, supervise
+from ralph.host.process.supervise import Command, Ending, How, Limits, Watcher, supervise
 from ralph.host.process.tree import CHILDREN
 from support.processes import Zoo, is_running, script, wait_for
 
@@ -32,16 +32,16 @@ class Cage(Zoo):
         super().__init__(folder)
         self.lines: list[bytes] = []
         self.oversize: list[bytes] = []
-        self.err_lines: list[bytes] = []
 
-    def watch(self, body: str, limits: Limits | None = None, stdin: bytes = b"", **more: Any) -> Ending:
+    def watch(
+        self, body: str, limits: Limits | None = None, stdin: bytes = b"", stop: StopSignal | None = None, **more: Any
+    ) -> Ending:
         def keep(line: bytes, oversize: bool) -> None:
             (self.oversize if oversize else self.lines).append(line)
 
         command = Command(script(body), self.folder, self.env, stdin)
         limits = limits or Limits(total=20, grace=0.3)
-        more = {"on_line": keep, "on_stderr": lambda line, _: self.err_lines.append(line), **more}
-        ending = supervise(command, limits, **more)
+        ending = supervise(command, limits, Watcher(**{"on_line": keep, **more}), stop)
         assert self.alive() == [], "nothing the agent started is alive"
         assert ending.survivors == ()
         return ending
@@ -65,7 +65,6 @@ def after(seconds: float, act: Callable[[], object]) -> threading.Timer:
 def test_lines_come_through_as_bytes_and_the_last_needs_no_newline(cage: Cage) -> None:
     ending = cage.watch(r"os.write(1, b'one\n\xff\xfe\0two\r\nthree'); os.write(2, b'err'); sys.exit(3)")
     assert cage.lines == [b"one", b"\xff\xfe\0two", b"three"]
-    assert cage.err_lines == [b"err"]
     assert (ending.how, ending.code, ending.signal) == (How.EXITED, 3, None)
     assert (ending.out_bytes, ending.err_tail, ending.swept) == (17, b"err", 0)
 
@@ -383,7 +382,7 @@ def test_the_start_is_told_before_any_output(cage: Cage) -> None:
     ],
 )
 def test_what_cannot_be_started_is_an_ending_with_a_sentence(cage: Cage, argv: tuple[str, ...], said: str) -> None:
-    ending = supervise(Command(argv, cage.folder, cage.env), Limits(), on_line=lambda *_: None)
+    ending = supervise(Command(argv, cage.folder, cage.env), Limits(), Watcher(on_line=lambda *_: None))
     assert ending.how is How.FAILED_TO_START
     assert said in ending.message
     assert (ending.code, ending.signal) == (None, None)
@@ -421,7 +420,8 @@ def test_a_killed_supervisor_leaves_an_agent_that_the_next_one_can_end(cage: Cag
     outer = (
         "import sys, os; from pathlib import Path; from ralph.host.process.supervise import *\n"
         f"command = Command({script(body)!r}, Path('.'), {{**os.environ, 'RALPH_RUN': 'killed'}})\n"
-        "supervise(command, Limits(), on_line=print, on_start=lambda p: Path('start').write_text(p.start))\n"
+        "start = lambda p: Path('start').write_text(p.start)\n"
+        "supervise(command, Limits(), Watcher(on_line=print, on_start=start))\n"
     )
     loop = subprocess.Popen([sys.executable, "-c", outer], cwd=cage.folder, env=cage.env, start_new_session=True)
     wait_for(lambda: cage.noted() and cage.noted("agent") and (cage.folder / "start").exists())

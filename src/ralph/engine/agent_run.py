@@ -162,14 +162,16 @@ class AgentRunner:
                 ending = host.supervise(
                     host.Command(launch.argv, session.cwd, env, launch.stdin, self._allowance),
                     host.Limits(self._longest(patience), patience.idle, patience.grace, patience.linger),
-                    on_line=listener.line,
-                    on_block=listener.block,
-                    raw=raw,
-                    raw_err=raw_err,
-                    is_final=lambda: listener.is_final,
-                    stop=self._stop,
-                    signs_of_life=signs,
-                    on_start=on_start,
+                    host.Watcher(
+                        on_line=listener.line,
+                        on_block=listener.block,
+                        on_start=on_start,
+                        is_final=lambda: listener.is_final,
+                        signs_of_life=signs,
+                        raw=raw,
+                        raw_err=raw_err,
+                    ),
+                    self._stop,
                 )
             except (Unguarded, TestsFailed, TurnedAway) as error:
                 ending = host.Ending(how=host.How.STOPPED, message=str(error))

@@ -13,7 +13,7 @@ from ralph.core.text import clean
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.process.fence import Fence
 from ralph.host.process.signals import StopSignal
-from ralph.host.process.start import CannotStart, run_shell
+from ralph.host.process.start import CannotStart, run, shell
 from ralph.host.redaction import redact
 
 _KEPT = 200_000
@@ -43,7 +43,7 @@ def run_check(
         outside = f"{cwd} leads out of the workspace, so the check was not run"
         return CheckResult(name=name, command=command, passed=False, code=126, tail=outside, required=required)
     try:
-        finished = run_shell(command, cwd=folder, env=env, timeout=timeout, limit=_KEPT, stop=stop, fence=fence)
+        finished = run(shell(command), cwd=folder, env=env, timeout=timeout, limit=_KEPT, stop=stop, fence=fence)
     except CannotStart as error:
         return CheckResult(name=name, command=command, passed=False, code=127, tail=str(error), required=required)
     output = finished.out + finished.err

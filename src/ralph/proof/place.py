@@ -29,7 +29,7 @@ from ralph.host.git.swap import Keep, keep_nothing, swapped
 from ralph.host.process.activity import changed_since
 from ralph.host.process.fence import Fence
 from ralph.host.process.signals import StopSignal
-from ralph.host.process.start import Finished, run_shell
+from ralph.host.process.start import Finished, run, shell
 from ralph.host.removal import remove_tree
 from ralph.proof.check_run import keeper, run_check
 from ralph.proof.dependencies import (
@@ -252,7 +252,7 @@ class CheckoutPlace:
         return dependencies_digest({path: contents.get(name, b"") for path, name in files.items()})
 
     def shell(self, command: str, cwd: str = "", timeout: float = 60) -> Finished:
-        return run_shell(command, cwd=self.root / cwd, env=self.env, timeout=timeout, stop=self._runner.stop)
+        return run(shell(command), cwd=self.root / cwd, env=self.env, timeout=timeout, stop=self._runner.stop)
 
     def _builds(self) -> set[str]:
         """`build` is a cache of compiled files in some projects, and anything in others."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ralph.core.authorship import Span
@@ -85,45 +86,39 @@ _MOST = 20_000
 
 
 def stamp(folder: Path, most: int = _MOST) -> tuple[int, int]:
-    """Changes when a file below was written, created or removed. Entries nearer the top are checked first."""
+    """Changes when a file below was written, created or removed."""
     newest = count = 0
-    folders = deque([os.fspath(folder)])
-    while folders and count < most:
+    for entry in _entries([folder], most):
+        with contextlib.suppress(OSError):
+            newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
+            count += 1
+    return newest, count
+
+
+def changed_since(folders: Iterable[Path], since: float) -> str:
+    """A file below that was written, created or renamed after that time; empty: none. Compiled files do not count."""
+    for entry in _entries(folders, _MOST, skip="__pycache__"):
+        with contextlib.suppress(OSError):
+            is_file = not entry.is_dir(follow_symlinks=False) and not entry.name.endswith(".pyc")
+            if is_file and entry.stat(follow_symlinks=False).st_ctime > since:
+                return entry.path
+    return ""
+
+
+def _entries(folders: Iterable[Path], most: int, skip: str = "") -> Iterator[os.DirEntry[str]]:
+    """What is below these folders; entries nearer the top come first. Ends after the folder with number `most`."""
+    count, todo = 0, deque(map(os.fspath, folders))
+    while todo and count < most:
         try:
-            entries = os.scandir(folders.popleft())
+            entries = os.scandir(todo.popleft())
         except OSError:  # it has gone, or is none of ours
             continue
         with entries:
             for entry in entries:
-                try:
-                    newest = max(newest, entry.stat(follow_symlinks=False).st_mtime_ns)
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                except OSError:
+                if entry.name == skip:
                     continue
                 count += 1
-    return newest, count
-
-
-def changed_since(folders: Iterable[Path], since: float, most: int = _MOST) -> str:
-    """A file below that was written, created or renamed after that time; empty: none. Compiled files do not count."""
-    count = 0
-    todo = deque(os.fspath(folder) for folder in folders)
-    while todo and count < most:
-        try:
-            entries = os.scandir(todo.popleft())
-        except OSError:
-            continue
-        with entries:
-            for entry in entries:
-                if entry.name == "__pycache__" or entry.name.endswith(".pyc"):
-                    continue
-                count += 1
-                try:
+                with contextlib.suppress(OSError):
                     if entry.is_dir(follow_symlinks=False):
                         todo.append(entry.path)
-                    elif entry.stat(follow_symlinks=False).st_ctime > since:
-                        return entry.path
-                except OSError:
-                    continue
-    return ""
+                yield entry

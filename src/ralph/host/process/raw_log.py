@@ -12,7 +12,6 @@ import os
 from collections.abc import Callable
 from io import FileIO
 from pathlib import Path
-from types import TracebackType
 
 from ralph.host.redaction import redacted_stream
 
@@ -68,9 +67,7 @@ class RawLog:
     def __enter__(self) -> RawLog:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _open_head(self) -> None:

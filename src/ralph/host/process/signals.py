@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any
 
 from ralph.core.errors import StoppedNow
@@ -134,9 +134,7 @@ class StopSignal:
                 self._before[signal.SIGQUIT] = signal.signal(signal.SIGQUIT, self._press)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         _ENTERED.remove(self)
         for number, handler in self._before.items():
             # None: it was set by code that is not Python's, and cannot be put back.

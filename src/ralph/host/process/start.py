@@ -179,33 +179,9 @@ def run(
     return Finished(tuple(argv), code, out.value(), err.value(), timed_out, duration, cut, swept)
 
 
-def run_shell(
-    command: str,
-    *,
-    cwd: Path,
-    env: Mapping[str, str] | None = None,
-    stdin: bytes = b"",
-    timeout: float | None = 60,
-    limit: int = 1_000_000,
-    grace: float = 2.0,
-    sweep: bool = True,
-    stop: StopSignal | None = None,
-    fence: Fence | None = None,
-) -> Finished:
-    """`run` for a shell command line, as used in checks."""
-    shell = ["/bin/sh", "-c", command]
-    return run(
-        shell,
-        cwd=cwd,
-        env=env,
-        stdin=stdin,
-        timeout=timeout,
-        limit=limit,
-        grace=grace,
-        sweep=sweep,
-        stop=stop,
-        fence=fence,
-    )
+def shell(command: str) -> tuple[str, ...]:
+    """The arguments that run a command line, as checks are written."""
+    return ("/bin/sh", "-c", command)
 
 
 def start(

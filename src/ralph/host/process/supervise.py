@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from subprocess import Popen
 
 from msgspec import Struct
 
@@ -81,28 +80,31 @@ class Ending(Struct, frozen=True, kw_only=True):
     """Why it failed to start, and what to do."""
 
 
+class Watcher(Struct, frozen=True, kw_only=True):
+    """What a caller sees of an agent process. An exception from a callable ends the agent and is passed on."""
+
+    on_line: OnLine
+    on_block: Callable[[bytes], None] | None = None
+    """Gets many lines at once, joined by newlines, instead of `on_line`. A line over the limit, and a last one without
+    a newline, still go to `on_line`.
+    """
+    on_start: Callable[[ProcessId], None] | None = None
+    is_final: Callable[[], bool] | None = None
+    """Asked after each line or block: whether the agent should end."""
+    signs_of_life: Callable[[], float] | None = None
+    """A number that changes while a silent agent is working."""
+    raw: RawLog | None = None
+    raw_err: RawLog | None = None
+
+
 def supervise(
     command: Command,
     limits: Limits,
-    *,
-    on_line: OnLine,
-    on_block: Callable[[bytes], None] | None = None,
-    on_stderr: OnLine | None = None,
-    raw: RawLog | None = None,
-    raw_err: RawLog | None = None,
-    is_final: Callable[[], bool] | None = None,
+    watcher: Watcher,
     stop: StopSignal | None = None,
-    signs_of_life: Callable[[], float] | None = None,
-    on_start: Callable[[ProcessId], None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> Ending:
-    """Run an agent to its end. When this returns or raises, nothing the agent started is alive.
-
-    `on_block` gets many lines at once, joined by newlines, instead of `on_line`; a line over the limit, and a last one
-    without a newline, still go to `on_line`. `is_final` says, after each line or block, whether the agent should end.
-    `signs_of_life` returns a number that changes while a silent agent is working. The callables run in this thread; an
-    exception from one of them ends the agent and is passed on.
-    """
+    """Run an agent to its end. When this returns or raises, nothing the agent started is alive."""
     if stop is not None and stop.requested:
         return Ending(how=How.STOPPED)
     begun = clock()
@@ -113,14 +115,11 @@ def supervise(
         message = f"{error}; {error.hint}" if error.hint else str(error)
         return Ending(how=How.FAILED_TO_START, duration=clock() - begun, message=message)
     tree = Tree(process)
-    output = _Output(on_line, on_block, on_stderr, raw, raw_err, is_final, clock)
     try:
-        if on_start is not None:
-            on_start(tree.root)
-        with contextlib.closing(
-            Pump(process, command.stdin, output.out, output.err, stop.fileno() if stop else None)
-        ) as pump:
-            watch = _Watch(process, tree, pump, output, limits, stop, signs_of_life, clock, command.allowance)
+        if watcher.on_start is not None:
+            watcher.on_start(tree.root)
+        watch = _Watch(tree, command, limits, watcher, stop, clock)
+        with contextlib.closing(watch.pump):
             return watch.to_the_end(begun)
     except BaseException:
         tree.end(grace=0)
@@ -132,21 +131,10 @@ def supervise(
 class _Output:
     """The agent's output: split into lines, written to the raw logs, and when the last of it arrived."""
 
-    def __init__(
-        self,
-        on_line: OnLine,
-        on_block: Callable[[bytes], None] | None,
-        on_stderr: OnLine | None,
-        raw: RawLog | None,
-        raw_err: RawLog | None,
-        is_final: Callable[[], bool] | None,
-        clock: Callable[[], float],
-    ) -> None:
-        self._on_line, self._on_block, self._on_stderr = on_line, on_block, on_stderr
-        self._raw, self._raw_err = raw, raw_err
-        self._is_final = is_final
+    def __init__(self, watcher: Watcher, clock: Callable[[], float]) -> None:
+        self._watcher = watcher
         self._clock = clock
-        self._out_lines, self._err_lines = LineSplitter(), LineSplitter()
+        self._lines = LineSplitter()
         self.err_tail = Tail(_ERR_TAIL)
         self.out_bytes = 0
         self.last = clock()
@@ -157,11 +145,11 @@ class _Output:
     def out(self, data: bytes) -> None:
         self.last = self._clock()
         self.out_bytes += len(data)
-        if self._raw is not None:
-            self._raw.write(data)
-        for block in self._out_lines.blocks(data):
-            if self._on_block is not None and not isinstance(block, Oversize):
-                self._on_block(block)
+        if self._watcher.raw is not None:
+            self._watcher.raw.write(data)
+        for block in self._lines.blocks(data):
+            if self._watcher.on_block is not None and not isinstance(block, Oversize):
+                self._watcher.on_block(block)
                 self._note_final()
             else:
                 for line in split_block(block):
@@ -170,57 +158,47 @@ class _Output:
     def err(self, data: bytes) -> None:
         self.last = self._clock()
         self.err_tail.feed(data)
-        if self._raw_err is not None:
-            self._raw_err.write(data)
-        if self._on_stderr is not None:
-            for line in self._err_lines.feed(data):
-                self._on_stderr(*_shown(line))
+        if self._watcher.raw_err is not None:
+            self._watcher.raw_err.write(data)
 
     def flush(self) -> None:
-        for line in self._out_lines.flush():
-            self.torn = _shown(line)[0][:_TORN]
+        for line in self._lines.flush():
+            self.torn = (line.head if isinstance(line, Oversize) else line)[:_TORN]
             self._line(line)
-        if self._on_stderr is not None:
-            for line in self._err_lines.flush():
-                self._on_stderr(*_shown(line))
 
     def _line(self, line: bytes | Oversize) -> None:
         if isinstance(line, Oversize):
-            self._on_line(line.head, True)
+            self._watcher.on_line(line.head, True)
             return
-        self._on_line(line, False)
+        self._watcher.on_line(line, False)
         self._note_final()
 
     def _note_final(self) -> None:
-        if self._is_final is None or not self._is_final():
+        if self._watcher.is_final is None or not self._watcher.is_final():
             self.final = None
         elif self.final is None:
             self.final = self._clock()
 
 
-def _shown(line: bytes | Oversize) -> tuple[bytes, bool]:
-    return (line.head, True) if isinstance(line, Oversize) else (line, False)
-
-
 class _Watch:
     def __init__(
         self,
-        process: Popen[bytes],
         tree: Tree,
-        pump: Pump,
-        output: _Output,
+        command: Command,
         limits: Limits,
+        watcher: Watcher,
         stop: StopSignal | None,
-        signs_of_life: Callable[[], float] | None,
         clock: Callable[[], float],
-        allowance: Allowance,
     ) -> None:
-        self._allowance = allowance
-        self._excess = ""
-        self._process, self._tree, self._pump, self._output = process, tree, pump, output
-        self._limits, self._stop, self._clock = limits, stop, clock
-        self._silence = _Silence(limits.idle, signs_of_life) if limits.idle is not None else None
+        self._tree, self._process = tree, tree.process
+        self._allowance, self._limits, self._stop, self._clock = command.allowance, limits, stop, clock
+        self._output = _Output(watcher, clock)
+        wake = stop.fileno() if stop else None
+        self.pump = Pump(self._process, command.stdin, self._output.out, self._output.err, wake)
+        self._silence = _Silence(limits.idle, watcher.signs_of_life) if limits.idle is not None else None
         self._looked = clock()
+        self._excess = ""
+        """Which limit the tree exceeds."""
 
     def to_the_end(self, begun: float) -> Ending:
         how = self._until_over(begun)
@@ -232,9 +210,9 @@ class _Watch:
             self._process.poll()
             swept = ended.killed - (1 if self._process.returncode == -9 and ended.killed else 0)
         over = self._clock()
-        self._pump.drain()
+        self.pump.drain()
         left = self._tree.end(grace=min(self._limits.grace, _SWEEP_GRACE), meanwhile=self._meanwhile)
-        self._pump.drain()
+        self.pump.drain()
         self._output.flush()
         code = self._process.returncode
         return Ending(
@@ -295,7 +273,7 @@ class _Watch:
         return bool(self._excess)
 
     def _turn(self, seconds: float) -> None:
-        if self._pump.turn(seconds) and self._stop is not None:
+        if self.pump.turn(seconds) and self._stop is not None:
             self._stop.drain()
 
     def _meanwhile(self, seconds: float) -> bool:

@@ -241,39 +241,39 @@ class Tree:
     """A process that `host.proc` started, and everything that descends from it."""
 
     def __init__(self, process: Popen[bytes]) -> None:
-        self._process = process
+        self.process = process
         self._root: ProcessId | None = None
         self._seen: dict[ProcessId, None] = {}
 
     @property
     def root(self) -> ProcessId:
-        if self._root is None and self._process.returncode is None:  # not reaped yet, so its number is its own
-            self._root = identify(self._process.pid)
-        return self._root or ProcessId(self._process.pid, "")
+        if self._root is None and self.process.returncode is None:  # not reaped yet, so its number is its own
+            self._root = identify(self.process.pid)
+        return self._root or ProcessId(self.process.pid, "")
 
     def look(self) -> None:
         """Record the current members of the tree. Needed where orphans are not reparented to us and lose their
         origin."""
         if not CHILDREN.adopts:
-            self._seen.update(dict.fromkeys(descendants(self._process.pid)))
+            self._seen.update(dict.fromkeys(descendants(self.process.pid)))
         else:
-            CHILDREN.strays(self._process.pid)  # reaps those that ended
+            CHILDREN.strays(self.process.pid)  # reaps those that ended
 
     def usage(self) -> tuple[int, int]:
         """How many processes are in the tree, and the bytes they use."""
-        others = CHILDREN.strays(self._process.pid) if CHILDREN.adopts else [process.pid for process in self._seen]
-        rows = [row for row in _closure(ptable.table(), [self._process.pid, *others]) if not row.is_dead]
+        others = CHILDREN.strays(self.process.pid) if CHILDREN.adopts else [process.pid for process in self._seen]
+        rows = [row for row in _closure(ptable.table(), [self.process.pid, *others]) if not row.is_dead]
         return len(rows), sum(row.memory for row in rows)
 
     def end(self, *, grace: float, meanwhile: Callable[[float], bool] | None = None) -> Ended:
         """End all live members. Call it after the process itself has ended, too: it may have left others behind."""
-        if self._process.poll() is not None:
-            CHILDREN.has_ended(self._process.pid)
+        if self.process.poll() is not None:
+            CHILDREN.has_ended(self.process.pid)
             if self._is_empty():
                 return Ended()  # the usual case, without reading the whole table
         ended = _end(_Hunt([self.root], self._others, self._is_calm, self._strike), grace, meanwhile)
-        if self._process.poll() is None:
-            self._process.kill()  # whatever went wrong with looking: this one is ours for sure
+        if self.process.poll() is None:
+            self.process.kill()  # whatever went wrong with looking: this one is ours for sure
         return ended
 
     def _is_empty(self) -> bool:
@@ -282,22 +282,22 @@ class Tree:
         if any(is_alive(process) for process in self._seen):
             return False
         try:
-            os.killpg(self._process.pid, 0)
+            os.killpg(self.process.pid, 0)
         except OSError:  # macOS answers EPERM when only zombies are left
             return True
         return False
 
     def _others(self) -> Iterable[ProcessId]:
         if CHILDREN.adopts:
-            return [p for pid in CHILDREN.strays(self._process.pid) if (p := identify(pid))]
-        number = self._process.pid
+            return [p for pid in CHILDREN.strays(self.process.pid) if (p := identify(pid))]
+        number = self.process.pid
         return [*self._seen, *(r.id for r in ptable.table().values() if number in (r.group, r.session))]
 
     def _is_calm(self) -> bool:
-        return CHILDREN.is_calm(self._process.pid)
+        return CHILDREN.is_calm(self.process.pid)
 
     def _strike(self) -> set[int]:
-        return CHILDREN.strike(self._process.pid, _LONGEST_STRIKE)
+        return CHILDREN.strike(self.process.pid, _LONGEST_STRIKE)
 
 
 def _end(hunt: _Hunt, grace: float, meanwhile: Callable[[float], bool] | None) -> Ended:
@@ -378,7 +378,7 @@ class _Hunt:
         self._also = also
         self.is_calm = is_calm
         self.strike = strike
-        self._spared = frozenset({os.getpid(), *_ancestors()})
+        self._spared = frozenset({0, 1, os.getpid(), *(process.pid for process in ancestors(os.getpid()))})
         """This process and its ancestors, and so whatever else they started."""
 
     def alive(self) -> list[ProcessId]:
@@ -414,15 +414,6 @@ def _closure(rows: dict[int, Row], seeds: Iterable[int], spared: Container[int] 
             found[pid] = rows[pid]
             todo += children.get(pid, ())
     return list(found.values())
-
-
-def _ancestors() -> set[int]:
-    found: set[int] = set()
-    pid = os.getppid()
-    while pid > 1 and pid not in found and (r := ptable.row(pid)):
-        found.add(pid)
-        pid = r.parent
-    return found | {0, 1}
 
 
 def _wait_until_gone(hunt: _Hunt, seconds: float, meanwhile: Callable[[float], bool] | None) -> bool:

@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from types import TracebackType
 
 from ralph.core.environment import run_marks
 from ralph.core.errors import SetupError
@@ -48,9 +47,7 @@ class Watchdog:
                 self._process.stdin.write(f"{agent.pid} {agent.start}\n".encode())
                 self._process.stdin.flush()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.wait()
