@@ -10,6 +10,7 @@ import pytest
 from ralph.core.errors import SetupError
 from ralph.host.git.authorship import agent_commits
 from ralph.host.git.checkpoint import Checkpoint, take
+from ralph.host.git.commit_hooks import Hooks
 from ralph.host.git.commits import Committed, HeadMoved, commit_message, commit_story
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.snapshot import snapshot_tree
@@ -246,13 +247,6 @@ def test_a_failing_hook_is_a_failed_check_with_its_output(project: Project) -> N
     assert (project.head(), project.index_bytes()) == (head, index)
 
 
-def test_hooks_can_be_left_out(project: Project) -> None:
-    _hook(project, "pre-commit", "exit 1")
-    checkpoint = take(project.repo, project.index)
-    project.write("a.txt", "two\n")
-    assert _made(project, checkpoint, run_hooks=False).commit
-
-
 def test_a_hook_sees_exactly_the_commit_to_be(project: Project, tmp_path: Path) -> None:
     _hook(
         project,
@@ -286,9 +280,7 @@ def test_what_changed_after_it_was_judged_is_not_committed(project: Project) -> 
     tree = snapshot_tree(project.repo, project.index)
     project.write("a.txt", "three\n")
     project.write("report.xml", "not part of the story\n")
-    made = commit_story(
-        project.repo, checkpoint=checkpoint, tree=tree, message=MESSAGE, index_file=project.index, run_hooks=True
-    )
+    made = commit_story(project.repo, checkpoint=checkpoint, tree=tree, message=MESSAGE, index_file=project.index)
     assert made is not None
     assert (made.commit, made.changed, made.changed_by) == ("", ("a.txt",), "")
     assert project.head() == head
@@ -336,7 +328,7 @@ def test_a_hook_that_hangs_is_ended(project: Project) -> None:
     _hook(project, "pre-commit", "sleep 60")
     checkpoint = take(project.repo, project.index)
     project.write("a.txt", "two\n")
-    made = _made(project, checkpoint, hook_timeout=0.3)
+    made = _made(project, checkpoint, hooks=Hooks(timeout=0.3))
     assert made.failure is not None
     assert made.failure.timed_out
 

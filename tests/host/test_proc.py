@@ -282,10 +282,11 @@ def test_on_windows_the_modules_import_and_say_what_does_not_work(tmp_path: Path
         "    delattr(os, name)\n"
         "for name in ('SIGKILL', 'SIGSTOP', 'SIGHUP', 'SIGCHLD', 'pthread_sigmask'): delattr(signal, name)\n"
         "from pathlib import Path\n"
-        "from ralph.host import supervise, proc, tree, locks, signals, rawlog\n"
+        "from ralph.host import locks\n"
+        "from ralph.host.process import raw_log, signals, start, supervise, tree\n"
         "with signals.StopSignal() as stop: print(stop.wait(0.01))\n"
         "print(locks.Owner.here('r').run)\n"
-        "try: proc.run(['dir'], cwd=Path('.'))\n"
+        "try: start.run(['dir'], cwd=Path('.'))\n"
         "except Exception as error: print(type(error).__name__, error)\n"
     )
     done = run([sys.executable, "-c", body], cwd=tmp_path)

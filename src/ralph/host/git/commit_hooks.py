@@ -14,7 +14,6 @@ from ralph.host.git.repo import Repo
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import CannotStart, run
 
-TIMEOUT = 300.0
 _MOST_OUTPUT = 100_000
 
 
@@ -39,29 +38,28 @@ def hooks_in_tree(repo: Repo) -> bytes | None:
     return None
 
 
-def run_hook(
-    repo: Repo,
-    hook: Path,
-    *args: str,
-    index: Path,
-    env_extra: Mapping[str, str] | None = None,
-    timeout: float = TIMEOUT,
-    stop: StopSignal | None = None,
-) -> HookFailure | None:
-    """Run a hook as git would: in the root, with the index of the pending commit, and empty stdin."""
-    env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-    env |= {"GIT_INDEX_FILE": str(index), "GIT_EDITOR": ":", "GIT_PREFIX": "", "GIT_TERMINAL_PROMPT": "0"}
-    if repo.link:  # in a linked worktree git says where the git folder is
-        env["GIT_DIR"] = str(repo.git_dir)
-    env.update(env_extra or {})
-    try:
-        done = run([str(hook), *args], cwd=repo.root, env=env, timeout=timeout, limit=_MOST_OUTPUT, stop=stop)
-    except CannotStart as error:
-        return HookFailure(hook.name, 127, str(error))
-    if done.ok:
-        return None
-    output = clean((done.out + done.err).decode("utf-8", "replace"))
-    return HookFailure(hook.name, done.code, output, done.timed_out)
+class Hooks(Struct, frozen=True):
+    """How hooks are run."""
+
+    env: Mapping[str, str] = {}
+    timeout: float = 300.0
+    stop: StopSignal | None = None
+
+    def run(self, repo: Repo, hook: Path, *args: str, index: Path) -> HookFailure | None:
+        """Run a hook as git would: in the root, with the index of the pending commit, and empty stdin."""
+        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        env |= {"GIT_INDEX_FILE": str(index), "GIT_EDITOR": ":", "GIT_PREFIX": "", "GIT_TERMINAL_PROMPT": "0"}
+        if repo.link:  # in a linked worktree git says where the git folder is
+            env["GIT_DIR"] = str(repo.git_dir)
+        argv, env = [str(hook), *args], {**env, **self.env}
+        try:
+            done = run(argv, cwd=repo.root, env=env, timeout=self.timeout, limit=_MOST_OUTPUT, stop=self.stop)
+        except CannotStart as error:
+            return HookFailure(hook.name, 127, str(error))
+        if done.ok:
+            return None
+        output = clean((done.out + done.err).decode("utf-8", "replace"))
+        return HookFailure(hook.name, done.code, output, done.timed_out)
 
 
 def restore_own(own: Mapping[Path, bytes], root: Path) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ralph.core.errors import SetupError
 from ralph.core.plan import Mode
@@ -32,7 +33,7 @@ from ralph.host.git.command import (
     printable,
     try_ask,
 )
-from ralph.host.git.commit_hooks import TIMEOUT, HookFailure, hook_of, hooks_in_tree, restore_own, run_hook
+from ralph.host.git.commit_hooks import HookFailure, Hooks, hook_of, hooks_in_tree, restore_own
 from ralph.host.git.config_files import Tampering
 from ralph.host.git.locks import clear_stale_locks
 from ralph.host.git.objects import DIFF, Changed, TreeEntry, changes, entries, index_line, parse_changes, parse_entries
@@ -41,7 +42,6 @@ from ralph.host.git.repo import SETTINGS, Repo, parse_settings
 from ralph.host.git.rescue import AUTHOR
 from ralph.host.git.restore import end_operations, put_index, restore_index
 from ralph.host.git.snapshot import snapshot_tree
-from ralph.host.process.signals import StopSignal
 from ralph.host.redaction import redact
 from ralph.host.removal import is_file
 
@@ -186,6 +186,19 @@ class _Start(Struct, frozen=True):
     """Changed files that the user told git to ignore changes of: they stay out of commits."""
 
 
+class _Pending(Struct, frozen=True):
+    """HEAD plus the judged changes: an index with them, its tree, and its entries for the changed paths."""
+
+    start: _Start
+    index: Path
+    tree: str
+    staged: dict[bytes, TreeEntry]
+
+    def remember(self) -> None:
+        """The next commit can reuse the index."""
+        _note(self.index).write_text(self.tree)
+
+
 @disk_trouble()
 def commit_story(
     repo: Repo,
@@ -194,11 +207,8 @@ def commit_story(
     tree: str,
     message: str,
     index_file: Path,
-    run_hooks: bool = True,
-    hook_timeout: float = TIMEOUT,
-    hook_env: Mapping[str, str] | None = None,
+    hooks: Hooks | None = None,
     own: Mapping[Path, bytes] | None = None,
-    stop: StopSignal | None = None,
 ) -> Committed | None:
     """Commit the difference between the checkpoint and `tree`, the snapshot that was judged. None: no difference.
 
@@ -213,47 +223,42 @@ def commit_story(
     if any((repo.git_dir / name).exists() for name in ("index.lock", "HEAD.lock")):
         clear_stale_locks(repo)
     user_index = moments_of(index_file) / checkpoint.index
-    start, index, new_tree, staged = _prepared(repo, checkpoint, tree, index_file, user_index)
-    if new_tree == start.tree:
+    pending = _prepare(repo, checkpoint, tree, index_file, user_index)
+    start = pending.start
+    if pending.tree == start.tree:
         made = _made_before(repo, checkpoint, start, message)
         if made or not start.has_moved:
-            _remember_tree(index, new_tree)
+            pending.remember()
             return made
-    edited, now = _edited_hooks(repo, start.todo), snapshot_tree(repo, index_file)
+    result, now = (
+        Committed(edited_hooks=_edited_hooks(repo, start.todo), tampering=tampering),
+        snapshot_tree(repo, index_file),
+    )
     mine = {change.raw for change in start.todo} - {os.fsencode(os.path.relpath(p, repo.root)) for p in own or ()}
     if late := tuple(change.path for change in _changes(repo, tree, now) if change.raw in mine):
-        return Committed(changed=late, edited_hooks=edited, tampering=tampering)
-    restored: tuple[str, ...] = ()
-    left_out: tuple[str, ...] = ()
-    if run_hooks and (hook := hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg")):
-        hooks = _Hooks(repo, index, index_file, hook_timeout, hook_env or {}, stop)
-        failure, message = hooks.run(now, message)
-        restored = restore_own(own or {}, repo.root)
+        return replace(result, changed=late)
+    if hook := hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg"):
+        failure, message = _run_hooks(repo, hooks or Hooks(), pending.index, index_file, now, message)
+        result = replace(result, restored=restore_own(own or {}, repo.root))
         if failure:
-            return Committed(failure=failure, edited_hooks=edited, tampering=tampering, restored=restored)
-        if changed := tuple(change.path for change in hooks.changes_since(now)):
-            by = hook.name
-            return Committed(
-                changed=changed, changed_by=by, edited_hooks=edited, tampering=tampering, restored=restored
-            )
-        left = _between(repo, new_tree, line(git(repo, "write-tree", index=index)))
-        left_out = tuple(path for path in map(printable, left) if path not in restored)
+            return replace(result, failure=failure)
+        if changed := _changes(repo, now, snapshot_tree(repo, index_file)):
+            return replace(result, changed=tuple(change.path for change in changed), changed_by=hook.name)
+        left = _between(repo, pending.tree, line(git(repo, "write-tree", index=pending.index)))
+        result = replace(result, left_out=tuple(path for path in map(printable, left) if path not in result.restored))
         if left:
-            git(repo, "read-tree", new_tree, index=index)
+            git(repo, "read-tree", pending.tree, index=pending.index)
     # Commits of the agent's own have some of the paths already.
-    paths = _between(repo, start.tree, new_tree) if start.has_moved else staged
-    commit, is_fallback, unsigned = _publish(repo, checkpoint, index_file, start, staged, new_tree, message)
-    _remember_tree(index, new_tree)
+    paths = _between(repo, start.tree, pending.tree) if start.has_moved else pending.staged
+    commit, is_fallback, unsigned = _publish(repo, checkpoint, index_file, pending, message)
+    pending.remember()
     if not checkpoint.in_progress:
         end_operations(repo)
-    return Committed(
+    return replace(
+        result,
         commit=commit,
         paths=tuple(printable(path) for path in paths),
         used_fallback_identity=is_fallback,
-        edited_hooks=edited,
-        left_out=left_out,
-        restored=restored,
-        tampering=tampering,
         hidden=start.hidden,
         unsigned=unsigned,
     )
@@ -263,21 +268,18 @@ def commit_story(
 def candidate_tree(repo: Repo, *, checkpoint: Checkpoint, tree: str, index_file: Path) -> str:
     """The tree that `commit_story` would commit if no hook changed it. Only objects are written."""
     own = index_file.with_name(f"{index_file.name}.candidate")  # the index of the commit keeps its file times
-    _, index, new_tree, _ = _prepared(repo, checkpoint, tree, own, moments_of(index_file) / checkpoint.index)
-    _remember_tree(index, new_tree)
-    return new_tree
+    pending = _prepare(repo, checkpoint, tree, own, moments_of(index_file) / checkpoint.index)
+    pending.remember()
+    return pending.tree
 
 
-def _prepared(
-    repo: Repo, checkpoint: Checkpoint, tree: str, index_file: Path, user_index: Path
-) -> tuple[_Start, Path, str, dict[bytes, TreeEntry]]:
-    """HEAD plus the judged changes: an index with them, its tree, and its entries for the changed paths."""
+def _prepare(repo: Repo, checkpoint: Checkpoint, tree: str, index_file: Path, user_index: Path) -> _Pending:
     start = _start(repo, checkpoint, tree, user_index)
     index = _story_index(repo, index_file, start)
     _stage(repo, index, start.todo)
-    tree, entries_now = _written(repo, index, start.todo)
-    _require_all(repo, start.todo, entries_now)
-    return start, index, tree, entries_now
+    new_tree, staged = _written(repo, index, start.todo)
+    _require_all(repo, start.todo, staged)
+    return _Pending(start, index, new_tree, staged)
 
 
 def _require_all(repo: Repo, todo: Sequence[Changed], staged: Mapping[bytes, TreeEntry]) -> None:
@@ -362,10 +364,6 @@ def _note(index: Path) -> Path:
     return index.with_name(f"{index.name}.tree")
 
 
-def _remember_tree(index: Path, tree: str) -> None:
-    _note(index).write_text(tree)
-
-
 def _stage(repo: Repo, index: Path, todo: tuple[Changed, ...]) -> None:
     """Add them to the index as git would: with the project's line endings and filters."""
     if gone := b"".join(change.raw + b"\0" for change in todo if change.status == "D"):
@@ -374,51 +372,27 @@ def _stage(repo: Repo, index: Path, todo: tuple[Changed, ...]) -> None:
         git(repo, *_ADD, index=index, stdin=here)
 
 
-class _Hooks:
-    """The project's hooks, run on one pending commit."""
-
-    def __init__(
-        self,
-        repo: Repo,
-        index: Path,
-        index_file: Path,
-        timeout: float,
-        env: Mapping[str, str],
-        stop: StopSignal | None,
-    ) -> None:
-        self.repo = repo
-        self.index = index
-        self.index_file = index_file
-        self.timeout = timeout
-        self.env = env
-        self.stop = stop
-
-    def run(self, tree: str, message: str) -> tuple[HookFailure | None, str]:
-        """The failure or None, and the message as the hooks left it. `tree`: the snapshot before them."""
-        if hook := hook_of(self.repo, "pre-commit"):
-            ask(self.repo, "update-index", "-q", "--refresh", index=self.index)
-            failure = self._call(hook)
-            if failure and not failure.timed_out and (rewritten := self.changes_since(tree)):
-                # A formatter that repairs files and fails all the same is content the second time.
-                _stage(self.repo, self.index, rewritten)
-                failure = self._call(hook)
-            if failure:
-                return failure, message
-        if hook := hook_of(self.repo, "commit-msg"):
-            file = self.index.with_name(f"{self.index.name}.message")
-            file.write_text(message)
-            if failure := self._call(hook, str(file)):
-                return failure, message
-            message = file.read_text(errors="replace")
-        return None, message
-
-    def _call(self, hook: Path, *args: str) -> HookFailure | None:
-        return run_hook(
-            self.repo, hook, *args, index=self.index, env_extra=self.env, timeout=self.timeout, stop=self.stop
-        )
-
-    def changes_since(self, tree: str) -> tuple[Changed, ...]:
-        return _changes(self.repo, tree, snapshot_tree(self.repo, self.index_file))
+def _run_hooks(
+    repo: Repo, hooks: Hooks, index: Path, index_file: Path, tree: str, message: str
+) -> tuple[HookFailure | None, str]:
+    """The failure or None, and the message as the hooks left it. `tree`: the snapshot before them."""
+    if hook := hook_of(repo, "pre-commit"):
+        ask(repo, "update-index", "-q", "--refresh", index=index)
+        failure = hooks.run(repo, hook, index=index)
+        is_refusal = failure is not None and not failure.timed_out
+        if is_refusal and (rewritten := _changes(repo, tree, snapshot_tree(repo, index_file))):
+            # A formatter that repairs files and fails all the same is content the second time.
+            _stage(repo, index, rewritten)
+            failure = hooks.run(repo, hook, index=index)
+        if failure:
+            return failure, message
+    if hook := hook_of(repo, "commit-msg"):
+        file = index.with_name(f"{index.name}.message")
+        file.write_text(message)
+        if failure := hooks.run(repo, hook, str(file), index=index):
+            return failure, message
+        message = file.read_text(errors="replace")
+    return None, message
 
 
 def _changes(repo: Repo, old: str, new: str) -> tuple[Changed, ...]:
@@ -458,19 +432,14 @@ def _made_before(repo: Repo, checkpoint: Checkpoint, start: _Start, message: str
 
 
 def _publish(
-    repo: Repo,
-    checkpoint: Checkpoint,
-    index_file: Path,
-    start: _Start,
-    staged: dict[bytes, TreeEntry],
-    tree: str,
-    message: str,
+    repo: Repo, checkpoint: Checkpoint, index_file: Path, pending: _Pending, message: str
 ) -> tuple[str, bool, str]:
     """Make the commit, then update the user's index, then HEAD: a kill in between leaves the work staged.
 
     Returns the commit, whether Ralph is its author because no git user is configured, and why it is not signed.
     """
     before, since = real_index(repo), written_at(repo.git_dir / "index")
+    start, staged, tree = pending.start, pending.staged, pending.tree
     if before is not None and hashlib.sha256(before).hexdigest() != checkpoint.index:
         # What the agent staged goes; what it committed itself is in the index like the rest.
         restore_index(repo, checkpoint, index_file)

@@ -31,6 +31,7 @@ from ralph.host.git.checkpoint import (
     undo_tampering,
 )
 from ralph.host.git.command import GitFailed, ask, git, line, names, printable
+from ralph.host.git.commit_hooks import Hooks
 from ralph.host.git.commits import candidate_tree, commit_message, commit_story
 from ralph.host.git.config_files import Tampering
 from ralph.host.git.ignored import KeepIgnored, losses
@@ -74,15 +75,13 @@ class GitWorkTree:
         self._begun = time.time_ns()
         self._repo = repo
         self._index = index_file
-        self._hook_env = hook_env
-        self._stop = stop
+        self._hooks = Hooks(hook_env, stop=stop)
         self._keep_ignored = ignored
         self._ignored = ""
         self._is_nobody_told = False
         self._is_unsigned_told = False
         self._inspected = ""
         """The tree in the private index."""
-        self._said_who = False
         self._known: dict[str, bool] = {}
         """Ralph's own files → whether git tracks them."""
 
@@ -308,17 +307,15 @@ class GitWorkTree:
             tree=self._tree_with(tree, extra, checkpoint["tree"]),
             message=commit_message(message, trailers),
             index_file=self._index,
-            hook_env=self._hook_env,
+            hooks=self._hooks,
             own={path: path.read_bytes() for path in extra},
-            stop=self._stop,
         )
         if made is None:
             return None
         notices = list(_told(made.tampering))
         if made.used_fallback_identity and not self._is_nobody_told:
             self._is_nobody_told = True
-            notices += () if self._said_who else (_NO_USER,)
-            self._said_who = True
+            notices.append(_NO_USER)
         if made.hidden:
             some = ", ".join(one_line(path, 60) for path in made.hidden[:_FEW])
             notices.append(f"not committed, because git is told to skip changes in it (`git ls-files -v`): {some}")
