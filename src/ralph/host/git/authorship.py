@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from ralph.host.file_copies import keep, kept
 from ralph.host.files import disk_trouble, read_plain
 from ralph.host.git.checkpoint import Checkpoint, branches_of, head_of, moments_of, pin_tree, stashed
 from ralph.host.git.command import ask, git, line, printable
-from ralph.host.git.objects import TreeEntry, changes, entries, index_line
+from ralph.host.git.objects import TreeEntry, changes, entries, no_entry, set_entries
 from ralph.host.git.refs import BRANCHES, listing, recorded_refs
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import shadow_of
@@ -99,7 +99,6 @@ def _lines(file: Path) -> list[bytes]:
 
 
 _ENTRY = re.compile(rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d+) [+-]\d{4}(?:\t(.*))?$", re.MULTILINE)
-_GONE = "000000"
 _CLOCK_STEP = 30.0
 """Seconds between the time in the reflog and the write, at most: git takes the time when a commit begins."""
 
@@ -147,42 +146,41 @@ def refs_since(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> dict[str
     return found
 
 
-@disk_trouble()
-def adopt(
-    repo: Repo,
-    checkpoint: Checkpoint,
-    index_file: Path,
-    tree: str,
-    paths: Iterable[bytes],
-    head: str | None,
-    stashes: Sequence[str],
-    refs: Mapping[str, str],
-    is_agents: Mapping[bytes, bool],
-) -> Checkpoint:
-    """The checkpoint with these files as they are in `tree`, the working tree, the branch at `head`, and these refs.
+class _Others(Struct, frozen=True):
+    """What somebody else did."""
 
-    A file of the commits up to `head` that the agent changed afterwards is taken as it was committed.
-    """
-    now = entries(repo, tree)
-    missing = TreeEntry(_GONE, repo.no_object)
-    wanted = {path: now.get(path, missing) for path in paths}
+    tree: str
+    """The working tree."""
+    paths: Sequence[bytes]
+    """The files in it that they changed."""
+    head: str | None
+    """Their last commit on the branch, or that of the checkpoint."""
+    stashes: Sequence[str]
+    refs: Mapping[str, str]
+    agents: Collection[bytes]
+    """Files that the agent changed. One that is also in their commits is taken as it was committed."""
+
+
+@disk_trouble()
+def _adopt(repo: Repo, checkpoint: Checkpoint, index_file: Path, others: _Others) -> Checkpoint:
+    """The checkpoint with these changes."""
+    now, head, refs = entries(repo, others.tree), others.head, others.refs
+    missing = no_entry(repo)
+    wanted = {path: now.get(path, missing) for path in others.paths}
     committed = changes(repo, checkpoint.head, head) if head and checkpoint.head and head != checkpoint.head else ()
     for change in committed:
-        is_agents_now = is_agents.get(change.raw, False)
-        wanted[change.raw] = (
-            TreeEntry(change.new_mode, change.new_id) if is_agents_now else now.get(change.raw, missing)
-        )
+        wanted[change.raw] = change.new if change.raw in others.agents else now.get(change.raw, missing)
     new_tree = _with(repo, index_file, checkpoint.tree, wanted) if wanted else checkpoint.tree
     if new_tree != checkpoint.tree:  # protected from `git gc` like that of the checkpoint
         pin_tree(repo, index_file, "shared", new_tree)
-    result = replace(checkpoint, tree=new_tree, stash=(*checkpoint.stash, *stashes))
+    result = replace(checkpoint, tree=new_tree, stash=(*checkpoint.stash, *others.stashes))
     moments = moments_of(index_file)
     branches = branches_of(checkpoint, index_file) | dict(refs)
     if head == checkpoint.head:
         return replace(result, branches=keep(moments, listing(branches), durable=False)) if refs else result
     if checkpoint.branch is not None and head:
         branches[f"{BRANCHES}{checkpoint.branch}"] = head
-    staged = {change.raw: TreeEntry(change.new_mode, change.new_id) for change in committed}
+    staged = {change.raw: change.new for change in committed}
     return replace(
         result,
         head=head,
@@ -196,8 +194,7 @@ def _with(repo: Repo, index_file: Path, tree: str, wanted: Mapping[bytes, TreeEn
     scratch = index_file.with_name(f"{index_file.name}.shared")
     try:
         git(shadow, "read-tree", tree, index=scratch)
-        lines = b"".join(index_line(path, entry.mode, entry.id) for path, entry in wanted.items())
-        git(shadow, "update-index", "-z", "--index-info", index=scratch, stdin=lines)
+        set_entries(shadow, wanted, scratch)
         return line(git(shadow, "write-tree", index=scratch))
     finally:
         scratch.unlink(missing_ok=True)
@@ -212,8 +209,7 @@ def _index_with(
     try:
         if checkpoint.index:
             scratch.write_bytes(kept(moments, checkpoint.index))
-            lines = b"".join(index_line(path, entry.mode, entry.id) for path, entry in staged.items())
-            git(repo, "update-index", "-z", "--index-info", index=scratch, stdin=lines)
+            set_entries(repo, staged, scratch)
         else:
             git(repo, "read-tree", head or "--empty", index=scratch)
         return keep(moments, scratch.read_bytes(), durable=False)
@@ -271,6 +267,16 @@ def agent_commits(repo: Repo, checkpoint: Checkpoint) -> AgentCommits:
 _FEW = 5
 
 
+class Adopted(Struct, frozen=True):
+    checkpoint: Checkpoint
+    """With the changes of somebody else."""
+    branch: Branch
+    """What becomes of the branch at a rollback."""
+    notices: tuple[str, ...] = ()
+    final: tuple[str, ...] = ()
+    """The files that somebody else committed and that are still as committed."""
+
+
 class OtherChanges:
     """`sessions`: when agents and checks could write. `trace`: where the agents' git processes report."""
 
@@ -283,14 +289,8 @@ class OtherChanges:
         self._sessions = sessions
         self._trace = trace
 
-    def adopted(
-        self, is_ours: Callable[[str], bool], *, files: bool
-    ) -> tuple[Checkpoint, tuple[str, ...], Branch, tuple[str, ...]]:
-        """The checkpoint with these changes, notices about them, what becomes of the branch at a rollback, and the
-        files that somebody else committed and that are still as committed.
-
-        `is_ours`: files that the loop writes itself. `files`: also look for changed files, not only for commits.
-        """
+    def adopted(self, is_ours: Callable[[str], bool], *, files: bool) -> Adopted:
+        """`is_ours`: files that the loop writes itself. `files`: also look for changed files, not only for commits."""
         before = self._before
         moves, stashes = moves_since(self._repo, before), stashes_since(self._repo, before)
         moved = refs_since(self._repo, before, self._index)
@@ -299,21 +299,18 @@ class OtherChanges:
         branch = branch_after(moves, authors)
         head = moves[branch.kept - 1].new if branch.kept else before.head
         if branch.ask:
-            branch = msgspec.structs.replace(branch, ask=f"{branch.ask} ({_named(moves)})")
-        theirs = [
-            name
-            for name, at in stashes.items()
-            if move_author(at, traced.moved_head, self._sessions) is not Author.AGENT
-        ]
+            branch = replace(branch, ask=f"{branch.ask} ({_named(moves)})")
+        head_times = traced.moved_head, self._sessions
+        theirs = [name for name, at in stashes.items() if move_author(at, *head_times) is not Author.AGENT]
         refs = {ref: name for ref, (name, at) in moved.items() if self._is_others(at, traced.moved_refs)}
-        tree, paths, agents = before.tree, [], {}
+        tree, written = before.tree, dict[bytes, Author]()
         if files or head != before.head:
             tree = snapshot(self._repo, self._index, unreadable_before=before.unreadable).tree
             written = self._authors(tree, is_ours)
-            paths = [path for path, author in written.items() if author is Author.OTHER and files]
-            agents = {path: author is Author.AGENT for path, author in written.items()}
+        paths = [path for path, author in written.items() if author is Author.OTHER and files]
+        agents = {path for path, author in written.items() if author is Author.AGENT}
         if not paths and not theirs and not refs and head == before.head:
-            return before, (), branch, ()
+            return Adopted(before, branch)
         committed = {change.raw for change in changes(self._repo, before.head, head)} if before.head and head else ()
         notices = []
         if shown := [printable(path) for path in paths if path not in committed]:
@@ -323,11 +320,12 @@ class OtherChanges:
             notices.append(f"kept commit {move.new[:9]} on {before.branch}: {why}")
         notices += [f"{ref} stays where it was moved to: the agent did not move it" for ref in refs]
         notices += [f"kept stash entry {name[:9]}: it is not known to be the agent's" for name in theirs]
-        after = adopt(self._repo, before, self._index, tree, paths, head or None, theirs, refs, agents)
+        others = _Others(tree, paths, head or None, theirs, refs, agents)
+        after = _adopt(self._repo, before, self._index, others)
         is_known = all(author is Author.OTHER for author in authors[: branch.kept])
         later = {change.raw for change in changes(self._repo, head, tree)} if head and committed and is_known else set()
         final = tuple(printable(path) for path in committed if path not in later) if is_known else ()
-        return after, tuple(notices), branch, final
+        return Adopted(after, branch, tuple(notices), final)
 
     def _author(self, move: Move, traced: Sequence[Span]) -> Author:
         """A branch that names no commit any more, or a switch without a new commit, has nothing that could be lost.

@@ -22,7 +22,17 @@ from msgspec import Struct
 from ralph.host.files import disk_trouble, make_folder
 from ralph.host.git.checkpoint import head_of
 from ralph.host.git.command import Call, GitFailed, ask, git, git_together, identity, line, names, printable
-from ralph.host.git.objects import DIFF, SUBMODULE, blobs, folders, index_line, parse_changes, parse_entries
+from ralph.host.git.objects import (
+    DIFF,
+    SUBMODULE,
+    TreeEntry,
+    blobs,
+    folders,
+    no_entry,
+    parse_changes,
+    parse_entries,
+    set_entries,
+)
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import excludes_of
 from ralph.host.removal import make_readable, remove_empty_folders, remove_file, remove_tree
@@ -199,16 +209,16 @@ class Checkout:
         git(self, "read-tree", base, index=index)
         known = parse_entries(git(self, "ls-files", "-z", "--stage", index=index))
         exact = {printable(raw): raw for raw in known if not raw.isascii() or b"\\" in raw}
-        lines = []
+        wanted = {}
         # Removals first, so that a file can take the place of a folder.
         for path, data in sorted(files.items(), key=lambda item: item[1] is not None):
             raw = exact.get(path) or os.fsencode(path)
             if data is None:
-                lines.append(index_line(raw, "000000", self._repo.no_object))
+                wanted[raw] = no_entry(self._repo)
             else:
                 mode = known[raw].mode if raw in known else "100644"
-                lines.append(index_line(raw, "100644" if mode == SUBMODULE else mode, self._blob(data)))
-        git(self, "update-index", "--replace", "-z", "--index-info", index=index, stdin=b"".join(lines))
+                wanted[raw] = TreeEntry("100644" if mode == SUBMODULE else mode, self._blob(data))
+        set_entries(self, wanted, index)
         return line(git(self, "write-tree", index=index))
 
     def _blob(self, data: bytes) -> str:

@@ -36,7 +36,17 @@ from ralph.host.git.command import (
 from ralph.host.git.commit_hooks import HookFailure, Hooks, hook_of, hooks_in_tree, restore_own
 from ralph.host.git.config_files import Tampering
 from ralph.host.git.locks import clear_stale_locks
-from ralph.host.git.objects import DIFF, Changed, TreeEntry, changes, entries, index_line, parse_changes, parse_entries
+from ralph.host.git.objects import (
+    DIFF,
+    Changed,
+    TreeEntry,
+    changes,
+    entries,
+    no_entry,
+    parse_changes,
+    parse_entries,
+    set_entries,
+)
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import SETTINGS, Repo, parse_settings
 from ralph.host.git.rescue import AUTHOR
@@ -412,12 +422,12 @@ def _written(repo: Repo, index: Path, todo: Sequence[Changed]) -> tuple[str, dic
     calls = [Call(repo, ("write-tree",), index), Call(repo, ("ls-files", "-z", "--stage", *some), index)]
     written, listed = git_together(calls)
     found = parse_entries(listed)
-    return line(written), {path: found.get(path, TreeEntry(_GONE, repo.no_object)) for path in paths}
+    return line(written), {path: found.get(path, no_entry(repo)) for path in paths}
 
 
 def _between(repo: Repo, old: str, new: str) -> dict[bytes, TreeEntry]:
     old = old or line(git(repo, "mktree"))  # the empty tree
-    return {change.raw: TreeEntry(change.new_mode, change.new_id) for change in changes(repo, old, new)}
+    return {change.raw: change.new for change in changes(repo, old, new)}
 
 
 def _made_before(repo: Repo, checkpoint: Checkpoint, start: _Start, message: str) -> Committed | None:
@@ -444,11 +454,10 @@ def _publish(
         # What the agent staged goes; what it committed itself is in the index like the rest.
         restore_index(repo, checkpoint, index_file)
         staged = _between(repo, checkpoint.head or "", tree) | staged
-    lines = b"".join(index_line(path, entry.mode, entry.id) for path, entry in staged.items())
     args = (tree, *(("-p", start.head) if start.head else ()), "-F", "-")
     text = message.encode("utf-8", "replace")
     try:
-        git(repo, "update-index", "-z", "--index-info", stdin=lines)
+        set_entries(repo, staged)
         commit, is_fallback, unsigned = commit_tree(repo, args, text, AUTHOR)
         subject = message.partition("\n")[0]
         moved = ask(repo, "update-ref", "-m", f"commit: {subject}", "HEAD", commit, start.head or repo.no_object)

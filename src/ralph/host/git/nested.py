@@ -18,7 +18,7 @@ from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 from ralph.host.git.checkpoint import Checkpoint, submodule, submodule_index, undo_tampering
 from ralph.host.git.command import ask, git, line, names, printable
-from ralph.host.git.objects import SUBMODULE, TreeEntry, changes, entries, folders, index_line
+from ralph.host.git.objects import SUBMODULE, TreeEntry, changes, entries, folders, set_entries
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import Shadow
 from ralph.host.git.snapshot import snapshot
@@ -101,20 +101,19 @@ def all_files_below(root: Path, folder: bytes, limit: int) -> dict[bytes, bytes]
 
 def add_files(shadow: Shadow, index: Path, files: dict[bytes, bytes]) -> None:
     """Add files to an index under given names, as they are on disk."""
-    lines = []
+    wanted = {}
     plain = [name for name, path in files.items() if not os.path.islink(path)]  # noqa: PTH114 - bytes
     if plain:
         asked = b"".join(_quoted(files[name]) + b"\n" for name in plain)
         ids = line(git(shadow, "hash-object", "-w", "--no-filters", "--stdin-paths", stdin=asked)).split("\n")
         for name, object_id in zip(plain, ids, strict=True):
             is_program = os.access(files[name], os.X_OK)
-            lines.append(index_line(name, "100755" if is_program else "100644", object_id))
+            wanted[name] = TreeEntry("100755" if is_program else "100644", object_id)
     for name in files.keys() - set(plain):
         target = os.readlink(files[name])  # noqa: PTH115 - bytes
         object_id = line(git(shadow, "hash-object", "-w", "--no-filters", "--stdin", stdin=target))
-        lines.append(index_line(name, "120000", object_id))
-    if lines:
-        git(shadow, "update-index", "-z", "--index-info", index=index, stdin=b"".join(lines))
+        wanted[name] = TreeEntry("120000", object_id)
+    set_entries(shadow, wanted, index)
 
 
 def _quoted(path: bytes) -> bytes:

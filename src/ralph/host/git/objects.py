@@ -55,6 +55,11 @@ _SMALL = 20_000
 _REMEMBERED = 3
 
 
+class TreeEntry(Struct, frozen=True):
+    mode: str
+    id: str
+
+
 class Changed(Struct, frozen=True):
     """One path that differs. `path` is printable, `raw` is exact."""
 
@@ -68,13 +73,16 @@ class Changed(Struct, frozen=True):
     raw: bytes
 
     @property
+    def old(self) -> TreeEntry:
+        return TreeEntry(self.old_mode, self.old_id)
+
+    @property
+    def new(self) -> TreeEntry:
+        return TreeEntry(self.new_mode, self.new_id)
+
+    @property
     def is_submodule(self) -> bool:
         return SUBMODULE in (self.old_mode, self.new_mode)
-
-
-class TreeEntry(Struct, frozen=True):
-    mode: str
-    id: str
 
 
 _RECENT: dict[tuple[Path, str], dict[bytes, TreeEntry]] = {}
@@ -136,6 +144,13 @@ def folders(paths: Iterable[bytes]) -> set[bytes]:
     return found
 
 
-def index_line(path: bytes, mode: str, name: str) -> bytes:
-    """One line for `update-index -z --index-info`: this entry, or its removal if the mode is all zeros."""
-    return f"{mode} {name}\t".encode() + path + b"\0" if mode != _NO_MODE else f"0 {name}\t".encode() + path + b"\0"
+def no_entry(repo: Repo) -> TreeEntry:
+    """That of a path that does not exist."""
+    return TreeEntry(_NO_MODE, repo.no_object)
+
+
+def set_entries(where: Located, wanted: Mapping[bytes, TreeEntry], index: Path | None = None) -> None:
+    """Set these entries in an index, in this order, whatever is on disk; `no_entry` removes one."""
+    if wanted:
+        lines = (f"{entry.mode} {entry.id}\t".encode() + path + b"\0" for path, entry in wanted.items())
+        git(where, "update-index", "-z", "--index-info", index=index, stdin=b"".join(lines))

@@ -28,7 +28,7 @@ from ralph.host.git.checkpoint import (
 from ralph.host.git.command import ask, git, identity, line, printable
 from ralph.host.git.ignored import PutBack, restore_ignored
 from ralph.host.git.nested import add_files, all_files_below, files_of, new_repositories
-from ralph.host.git.objects import Changed, TreeEntry, changes, diff_text, entries, index_line
+from ralph.host.git.objects import Changed, changes, diff_text, entries, no_entry, set_entries
 from ralph.host.git.refs import KEEP, recorded_refs, restore_refs
 from ralph.host.git.repo import Repo
 from ralph.host.git.restore import Restored, moved, restore, write_files
@@ -201,9 +201,7 @@ def _with_extra(
         add_files(shadow, scratch, extra)
         mine = {change.raw for change in changes(repo, checkpoint.tree, current.tree)} | extra.keys()
         earlier = changes(repo, checkpoint.tree, known.commit) if known else ()
-        lines = [index_line(c.raw, c.new_mode, c.new_id) for c in earlier if c.raw not in mine]
-        if lines:
-            git(shadow, "update-index", "-z", "--index-info", index=scratch, stdin=b"".join(lines))
+        set_entries(shadow, {change.raw: change.new for change in earlier if change.raw not in mine}, scratch)
         return line(git(shadow, "write-tree", index=scratch))
     finally:
         scratch.unlink(missing_ok=True)
@@ -297,11 +295,8 @@ def reapply(
     todo = [change for change in saved if not change.is_submodule and not is_ours(change.path)]
     shadow = shadow_of(repo, index_file, refresh=True)
     now = entries(repo, snapshot(repo, index_file).tree)
-    missing = TreeEntry("000000", repo.no_object)
-    ends = [
-        (c, now.get(c.raw, missing), TreeEntry(c.old_mode, c.old_id), TreeEntry(c.new_mode, c.new_id)) for c in todo
-    ]
-    if clashes := [change.path for change, here, old, new in ends if here not in (old, new)]:
+    missing = no_entry(repo)
+    if clashes := [c.path for c in todo if now.get(c.raw, missing) not in (c.old, c.new)]:
         some = ", ".join(one_line(path, 60) for path in clashes[:3])
         raise SetupError(
             f"{len(clashes)} of the saved files changed since then: {some}",

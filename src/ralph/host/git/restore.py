@@ -24,7 +24,7 @@ from ralph.host.git.command import ask, git, line, names, printable
 from ralph.host.git.config_files import Tampering
 from ralph.host.git.locks import clear_stale_locks
 from ralph.host.git.nested import SAVED_GIT, all_files_below, files_of, new_repositories
-from ralph.host.git.objects import Changed, TreeEntry, changes, entries, folders, index_line
+from ralph.host.git.objects import Changed, TreeEntry, changes, entries, folders, set_entries
 from ralph.host.git.refs import (
     BRANCHES,
     STASH,
@@ -390,7 +390,7 @@ class _Work:
     def _is_saved(self, change: Changed) -> bool:
         """Whether the version on disk is saved, or there is none."""
         if change.status != "A":
-            return self.saved.get(change.raw) == TreeEntry(change.old_mode, change.old_id)
+            return self.saved.get(change.raw) == change.old
         # Not in the snapshot, but perhaps on disk: a file that is too large now, or ignored.
         return change.raw in self.saved or not is_file(self.repo.root, change.raw)
 
@@ -461,8 +461,7 @@ def write_files(shadow: Shadow, wanted: Iterable[Changed], unreadable: Iterable[
     if not wanted:
         return
     modes = {change.raw: _permissions(shadow.root, change) for change in wanted}
-    lines = b"".join(index_line(change.raw, change.new_mode, change.new_id) for change in wanted)
-    git(shadow, "update-index", "-z", "--index-info", stdin=lines)
+    set_entries(shadow, {change.raw: change.new for change in wanted})
     checkout = ("checkout-index", "--force", "--index", "-z", "--stdin")
     paths = b"".join(change.raw + b"\0" for change in wanted)
     if ask(shadow, *checkout, stdin=paths).code:

@@ -122,9 +122,10 @@ class GitWorkTree:
         repair_packed_refs(self._repo)
         self._inspected = ""
         others = OtherChanges(self._repo, self._index, before, self._timed_sessions(), self._trace)
-        after, notices, branch, final = others.adopted(is_ours, files=files)
-        checkpoint = checkpoint if after is before else msgspec.to_builtins(after)
-        return Shared(checkpoint, (*_told(tampering), *notices), branch.ask, branch.can_undo, final)
+        found = others.adopted(is_ours, files=files)
+        checkpoint = checkpoint if found.checkpoint is before else msgspec.to_builtins(found.checkpoint)
+        notices = (*_told(tampering), *found.notices)
+        return Shared(checkpoint, notices, found.branch.ask, found.branch.can_undo, found.final)
 
     def author_of(self, path: Path) -> Author:
         agents = [session for session in self._timed_sessions() if session.is_agent]  # checks do not edit the plan
