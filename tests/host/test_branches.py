@@ -5,36 +5,28 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError, UsageError
-from ralph.host.git.branches import OnBranch, ensure_branch, valid_name
+from ralph.host.git.branches import switch_to_branch, valid_name
 from support.repositories import Project
 
 
 def test_the_right_branch_is_left_as_it_is_even_with_work(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.write("a.txt", "work\n")
-    assert ensure_branch(project.repo, "main", auto_create=False) == OnBranch("main")
+    assert not switch_to_branch(project.repo, "main")
 
 
 def test_a_missing_branch_is_made_from_head(tmp_path: Path) -> None:
     project = Project(tmp_path)
     head = project.head()
-    assert ensure_branch(project.repo, "ralph/login", auto_create=True) == OnBranch("ralph/login", "main", is_new=True)
+    assert switch_to_branch(project.repo, "ralph/login")
     assert project.git("symbolic-ref", "--short", "HEAD") == "ralph/login"
     assert project.head() == head
-
-
-def test_a_missing_branch_is_not_made_unasked(tmp_path: Path) -> None:
-    project = Project(tmp_path)
-    with pytest.raises(SetupError, match="branch ralph/login does not exist") as caught:
-        ensure_branch(project.repo, "ralph/login", auto_create=False)
-    assert "git switch -c ralph/login" in caught.value.hint
-    assert project.git("branch", "--format=%(refname:short)") == "main"
 
 
 def test_an_existing_branch_is_switched_to(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.git("branch", "side")
-    assert ensure_branch(project.repo, "side", auto_create=False) == OnBranch("side", "main")
+    assert not switch_to_branch(project.repo, "side")
     assert project.git("symbolic-ref", "--short", "HEAD") == "side"
 
 
@@ -46,7 +38,7 @@ def test_uncommitted_work_keeps_the_branch(tmp_path: Path, kind: str) -> None:
         project.git("add", "-A")
     before = project.listing()
     with pytest.raises(SetupError, match="there are uncommitted changes: ") as caught:
-        ensure_branch(project.repo, "side", auto_create=True)
+        switch_to_branch(project.repo, "side")
     assert "--worktree" in caught.value.hint
     assert project.git("symbolic-ref", "--short", "HEAD") == "main"
     assert project.listing() == before
@@ -55,31 +47,31 @@ def test_uncommitted_work_keeps_the_branch(tmp_path: Path, kind: str) -> None:
 def test_the_plan_itself_does_not_count_as_work(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.write(".ralph/login/prd.json", "{}")
-    assert ensure_branch(project.repo, "side", auto_create=True, aside=[".ralph"]).is_new
+    assert switch_to_branch(project.repo, "side", [".ralph"])
     project.write(".ralphx", "")
     with pytest.raises(SetupError, match=r"\.ralphx"):
-        ensure_branch(project.repo, "main", auto_create=True, aside=[".ralph/"])
+        switch_to_branch(project.repo, "main", [".ralph/"])
 
 
 def test_a_merge_in_progress_keeps_the_branch(tmp_path: Path) -> None:
     project = Project(tmp_path)
     (project.root / ".git" / "MERGE_HEAD").write_text(project.head() + "\n")
     with pytest.raises(SetupError, match="a merge is in progress"):
-        ensure_branch(project.repo, "side", auto_create=True)
+        switch_to_branch(project.repo, "side")
 
 
 def test_a_branch_in_another_worktree_is_explained(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.git("worktree", "add", "-q", str(tmp_path / "tree"), "-b", "side")
     with pytest.raises(SetupError, match=r"checked out in another worktree: .*tree"):
-        ensure_branch(project.repo, "side", auto_create=True)
+        switch_to_branch(project.repo, "side")
 
 
 def test_a_branch_under_the_name_of_another_is_explained(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.git("branch", "ralph")
     with pytest.raises(SetupError, match="cannot create branch ralph/login"):
-        ensure_branch(project.repo, "ralph/login", auto_create=True)
+        switch_to_branch(project.repo, "ralph/login")
 
 
 def test_files_that_would_be_overwritten_are_named(tmp_path: Path) -> None:
@@ -91,20 +83,20 @@ def test_files_that_would_be_overwritten_are_named(tmp_path: Path) -> None:
     project.git("switch", "-q", "main")
     project.write("plan/x", "untracked here\n")
     with pytest.raises(SetupError, match="would overwrite plan/x"):
-        ensure_branch(project.repo, "side", auto_create=True, aside=["plan"])
+        switch_to_branch(project.repo, "side", ["plan"])
     assert project.read("plan/x") == "untracked here\n"
 
 
 def test_an_unborn_branch_can_be_renamed_before_its_first_commit(tmp_path: Path) -> None:
     project = Project(tmp_path, commit=False)
-    assert ensure_branch(project.repo, "ralph/login", auto_create=True).is_new
+    assert switch_to_branch(project.repo, "ralph/login")
     assert project.git("symbolic-ref", "--short", "HEAD") == "ralph/login"
 
 
 def test_no_hook_runs_on_a_switch(tmp_path: Path) -> None:
     project = Project(tmp_path)
     project.write(".git/hooks/post-checkout", f"#!/bin/sh\ntouch {tmp_path}/ran\n", 0o755)
-    ensure_branch(project.repo, "side", auto_create=True)
+    switch_to_branch(project.repo, "side")
     assert not (tmp_path / "ran").exists()
 
 

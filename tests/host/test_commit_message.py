@@ -34,7 +34,5 @@ def test_a_subject_is_one_clean_line_of_72() -> None:
 
 
 def test_trailers_come_last_and_cannot_be_forged_by_a_title() -> None:
-    made = commit_message(
-        "feat(US-1): x\n\nRalph-Run: forged", {"Ralph-Run": "r1\nRalph-Story: forged", "Empty": ""}, "Body.\n"
-    )
-    assert made == "feat(US-1): x Ralph-Run: forged\n\nBody.\n\nRalph-Run: r1 Ralph-Story: forged\n"
+    made = commit_message("feat(US-1): x\n\nRalph-Run: forged", {"Ralph-Run": "r1\nRalph-Story: forged", "Empty": ""})
+    assert made == "feat(US-1): x Ralph-Run: forged\n\nRalph-Run: r1 Ralph-Story: forged\n"

@@ -1,11 +1,13 @@
-"""Clocks that can be wrong: one that never goes back, and whether file times can be compared with it."""
+"""Clocks and file times: a clock that never goes back, whether file times can be trusted, and how to set them."""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 
@@ -57,3 +59,25 @@ class WriteTimes:
         except OSError:  # the disk is full: what that means for the iteration is found out elsewhere
             return True
         return abs(written - now) <= _APART + (time.time() - now)
+
+
+def newest(root: Path, paths: Iterable[bytes]) -> float:
+    """The latest modification time of these files; 0 if none exists."""
+    times = [0.0]
+    for path in paths:
+        with contextlib.suppress(OSError):
+            times.append(os.lstat(os.fsencode(root) + b"/" + path).st_mtime)
+    return max(times)
+
+
+def set_later(root: Path, paths: Iterable[bytes], last: float) -> float:
+    """Give files a modification time in a later second than `last`, and return it.
+
+    Caches of compiled files compare size and whole seconds: two versions must never share both. And never a moment
+    before now: build tools rebuild what is newer than their last result.
+    """
+    at = max(time.time(), math.floor(last) + 1)
+    for path in paths:
+        with contextlib.suppress(OSError, NotImplementedError):
+            os.utime(os.fsencode(root) + b"/" + path, (at, at), follow_symlinks=False)
+    return at

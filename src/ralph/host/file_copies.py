@@ -31,12 +31,7 @@ def keep(store: Path, data: bytes, *, durable: bool = True) -> str:
         os.utime(path)
         return name
     make_folder(store, private=True)
-    if durable:
-        write_bytes(path, data, mode=0o600)
-    else:
-        temporary = store / f".{name}.{os.getpid()}"
-        temporary.write_bytes(data)
-        temporary.replace(path)
+    write_bytes(path, data, mode=0o600, durable=durable)
     return name
 
 

@@ -59,11 +59,11 @@ class NotRegular(OSError):
         super().__init__(errno.ENXIO, "not a regular file", str(path))
 
 
-def open_regular(path: Path, flags: int = os.O_RDONLY, mode: int = 0o600) -> int:
+def open_regular(path: Path, flags: int = os.O_RDONLY) -> int:
     """A descriptor of a regular file. Never waits, as opening a FIFO would, and refuses everything else at once."""
     waiting = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
     try:
-        descriptor = os.open(path, flags | waiting, mode)
+        descriptor = os.open(path, flags | waiting, 0o600)
     except OSError as error:
         if error.errno in (errno.ENXIO, errno.EISDIR, errno.ENODEV, errno.EOPNOTSUPP):  # a FIFO nobody reads, a socket
             raise NotRegular(path) from None
@@ -79,12 +79,12 @@ def open_state(path: Path, mode: Literal["rb", "r+b"] = "rb") -> BinaryIO:
     return open(open_regular(path, os.O_RDWR if mode == "r+b" else os.O_RDONLY), mode)
 
 
-def read_state(path: Path, limit: int = LARGEST_PLAN) -> bytes:
+def read_state(path: Path) -> bytes:
     """`path.read_bytes()` for such a file. One over the limit is refused, too. Raises OSError."""
     with open_state(path) as stream:
-        if os.fstat(stream.fileno()).st_size > limit:
-            raise OSError(errno.EFBIG, f"larger than {limit:,} bytes", str(path))
-        return stream.read(limit)
+        if os.fstat(stream.fileno()).st_size > LARGEST_PLAN:
+            raise OSError(errno.EFBIG, f"larger than {LARGEST_PLAN:,} bytes", str(path))
+        return stream.read(LARGEST_PLAN)
 
 
 def _is_within(path: Path, folder: Path) -> bool:
@@ -146,8 +146,8 @@ def _beside(target: Path) -> tuple[Path, int]:
             return temporary, os.open(temporary, flags, 0o600)
 
 
-def write_text(path: Path, text: str, *, mode: int | None = None) -> None:
-    write_bytes(path, text.encode(), mode=mode)
+def write_text(path: Path, text: str) -> None:
+    write_bytes(path, text.encode())
 
 
 def sync_folder(folder: Path) -> None:
@@ -170,9 +170,9 @@ def make_folder(folder: Path, *, private: bool = False) -> Path:
     return folder
 
 
-def keep_aside(path: Path, now: float | None = None) -> Path:
+def keep_aside(path: Path) -> Path:
     """Rename a damaged file to `*.corrupt-<time>`, so that it is neither lost nor treated as empty."""
-    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(now))
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime())
     aside = path.with_name(f"{path.name}.corrupt-{stamp}")
     number = 1
     while aside.exists():

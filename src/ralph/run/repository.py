@@ -11,7 +11,7 @@ from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import read_state
-from ralph.host.git.branches import ensure_branch, has_branch
+from ralph.host.git.branches import has_branch, switch_to_branch
 from ralph.host.git.command import ask as ask_git
 from ralph.host.git.command import git
 from ralph.host.git.repo import Repo
@@ -55,8 +55,8 @@ def make_ready(spec: RunSpec, plan: Plan, found: Situation, env: Mapping[str, st
             tell(f"working on {branch}; `branch.auto_create: true` would create the plan's branch {wanted}")
         return branch
     # Whatever is uncommitted now is Ralph's own, such as `.ralph/config.yaml`, and goes along to the branch.
-    now = ensure_branch(spec.repo, wanted, auto_create=True, aside=[entry.path for entry in found.dirty])
-    tell(f"on branch {now.name}, {f'created from {branch}' if now.is_new else f'switched from {branch}'}")
+    is_new = switch_to_branch(spec.repo, wanted, [entry.path for entry in found.dirty])
+    tell(f"on branch {wanted}, {'created' if is_new else 'switched'} from {branch}")
     return wanted
 
 

@@ -22,12 +22,12 @@ from ralph.core.authorship import Author, Branch, Move, Session, Span, branch_af
 from ralph.core.text import one_line
 from ralph.host.file_copies import keep, kept
 from ralph.host.files import disk_trouble, read_plain
-from ralph.host.git.checkpoint import Checkpoint, branches_of, head_of, moments_of, pin_tree, stashed
+from ralph.host.git.checkpoint import Checkpoint, branches_of, head_of, pin_tree, stashed
 from ralph.host.git.command import ask, git, line, printable
 from ralph.host.git.objects import TreeEntry, changes, entries, no_entry, set_entries
 from ralph.host.git.refs import BRANCHES, listing, recorded_refs
 from ralph.host.git.repo import Repo
-from ralph.host.git.shadow import shadow_of
+from ralph.host.git.shadow import moments_of, shadow_of
 from ralph.host.git.snapshot import snapshot
 
 GIT_TRACE = "git-trace"

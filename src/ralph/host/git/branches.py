@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from msgspec import Struct
-
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.text import one_line
 from ralph.host.git.checkpoint import head_of
@@ -17,29 +15,16 @@ from ralph.host.git.situation import Situation, abort_command, phrase, situation
 _ELSEWHERE = re.compile(r"already (?:checked out|used by worktree) at '(.*)'")
 
 
-class OnBranch(Struct, frozen=True):
-    name: str
-    came_from: str | None = None
-    """The previous branch, if it was a different one."""
-    is_new: bool = False
-
-
-def ensure_branch(repo: Repo, name: str, *, auto_create: bool, aside: Sequence[str] = ()) -> OnBranch:
-    """Switch to the branch `name`. If it does not exist and `auto_create` is set, create it from HEAD.
+def switch_to_branch(repo: Repo, name: str, aside: Sequence[str] = ()) -> bool:
+    """Switch to a branch, and create it from HEAD if it does not exist. True: it is new.
 
     `aside` are paths whose changes are ignored, such as the plan's own folder.
     """
     ref = f"refs/heads/{valid_name(repo, name)}"
-    before = head_of(repo)[0]
-    if before == name:
-        return OnBranch(name)
+    if head_of(repo)[0] == name:
+        return False
     now = situation(repo)
     exists = has_branch(repo, name)
-    if not exists and not auto_create:
-        raise SetupError(
-            f"branch {name} does not exist",
-            hint=f"create it with `git switch -c {name}`, or set branch.auto_create: true",
-        )
     _refuse_work(name, now, aside)
     if now.unborn:
         if exists:
@@ -48,11 +33,11 @@ def ensure_branch(repo: Repo, name: str, *, auto_create: bool, aside: Sequence[s
                 hint=f"switch manually with `git switch {name}`",
             )
         git(repo, "symbolic-ref", "HEAD", ref)
-        return OnBranch(name, before, is_new=True)
+        return True
     answer = ask(repo, "switch", "--no-guess", "--quiet", *(() if exists else ("-c",)), name)
     if answer.code:
         raise _why_not(name, answer)
-    return OnBranch(name, before, is_new=not exists)
+    return not exists
 
 
 def has_branch(repo: Repo, name: str) -> bool:

@@ -10,18 +10,28 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import math
 import os
-import time
 import zlib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
 
+from ralph.host.clocks import newest, set_later
 from ralph.host.files import disk_trouble, make_folder
 from ralph.host.git.checkpoint import head_of
-from ralph.host.git.command import Call, GitFailed, ask, git, git_together, identity, line, names, printable
+from ralph.host.git.command import (
+    Call,
+    GitFailed,
+    ask,
+    git,
+    git_together,
+    identity,
+    line,
+    names,
+    printable,
+    without_settings,
+)
 from ralph.host.git.objects import (
     DIFF,
     SUBMODULE,
@@ -191,14 +201,7 @@ class Checkout:
     @property
     def surroundings(self) -> Mapping[str, str]:
         """No configuration but that of the start of the run: a filter driver is a program."""
-        nowhere = str(self.git_dir)
-        return {
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "HOME": nowhere,
-            "XDG_CONFIG_HOME": nowhere,
-        }
+        return without_settings(self.git_dir)
 
     @disk_trouble()
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str:
@@ -272,12 +275,12 @@ class Checkout:
         self._remove_untracked(names(untracked))
         written = {change.raw for change in moving if change.status != "A"}.union(edited)
         gone = [change.raw for change in moving if change.status == "A"]
-        newest = self._newest(written)
+        last = self._newest(written)
         if moving or edited or is_first:
             git(self, "read-tree", "-u", "--reset", tree)
             if any(path.rpartition(b"/")[2] == _RULES for path in (*written, *gone)):
                 self._remove_untracked(names(git(self, "ls-files", "-z", "--others", "--exclude-standard")))
-            self._stamp(written, newest, is_first=is_first)
+            self._stamp(written, last, is_first=is_first)
             self._forget_compiled(gone)
             ask(self, "update-index", "-q", "--refresh")
         self._submodules()
@@ -367,23 +370,10 @@ class Checkout:
         times = [0.0]
         with contextlib.suppress(OSError, ValueError):
             times.append(float((self.git_dir / "stamp").read_text()))
-        base = os.fsencode(self.path) + b"/"
-        for path in paths:
-            with contextlib.suppress(OSError):
-                times.append(os.lstat(base + path).st_mtime)
-        return max(times)
+        return max(*times, newest(self.path, paths))
 
-    def _stamp(self, paths: Collection[bytes], newest: float, *, is_first: bool) -> None:
-        """Caches of compiled files compare size and whole seconds: two versions must never share both.
-
-        And never a moment before now: build tools rebuild what is newer than their last result.
-        """
-        at = max(time.time(), math.floor(newest) + 1)
-        if not is_first:
-            base = os.fsencode(self.path) + b"/"
-            for path in paths:
-                with contextlib.suppress(OSError, NotImplementedError):
-                    os.utime(base + path, (at, at), follow_symlinks=False)
+    def _stamp(self, paths: Collection[bytes], last: float, *, is_first: bool) -> None:
+        at = set_later(self.path, () if is_first else paths, last)
         (self.git_dir / "stamp").write_text(str(at + is_first))
 
     def _forget_compiled(self, gone: Iterable[bytes]) -> None:

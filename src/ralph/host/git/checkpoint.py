@@ -21,7 +21,7 @@ from ralph.host.git.object_links import forget_objects, link_objects, restore_ob
 from ralph.host.git.objects import SUBMODULE, entries
 from ralph.host.git.refs import BRANCHES, LISTING, copy_reflogs, is_recorded, listing, parse_refs
 from ralph.host.git.repo import Repo, RepositoryReplaced, identify, still_the_same
-from ralph.host.git.shadow import shadow_of
+from ralph.host.git.shadow import ignored_of, moments_of, shadow_of, store_of
 from ralph.host.git.situation import in_progress
 from ralph.host.git.snapshot import full_snapshot
 from ralph.host.removal import make_readable, remove_tree
@@ -65,21 +65,6 @@ class Checkpoint(Struct, frozen=True, kw_only=True):
     """Those that are checked out."""
 
 
-def store_of(index_file: Path) -> Path:
-    """Where copies of guarded files are stored, and of what an agent replaced them with."""
-    return index_file.with_name(f"{index_file.name}.kept")
-
-
-def moments_of(index_file: Path) -> Path:
-    """Where copies of the user's index and the branch lists are stored, for the last few checkpoints only."""
-    return index_file.with_name(f"{index_file.name}.moments")
-
-
-def ignored_of(index_file: Path) -> Path:
-    """Where copies of small ignored files are stored."""
-    return index_file.with_name(f"{index_file.name}.ignored")
-
-
 @disk_trouble()
 def take(repo: Repo, index_file: Path, *, ignored: KeepIgnored | None = None, before: str = "") -> Checkpoint:
     """Record the repository as it is now. The objects it needs are protected from `git gc` until `release`.
@@ -116,7 +101,7 @@ def take(repo: Repo, index_file: Path, *, ignored: KeepIgnored | None = None, be
         large=snapshot.large,
         unreadable=snapshot.unreadable,
         empty_folders=snapshot.empty_folders,
-        ignored=keep_ignored(repo, answers[1].out, moments, ignored_of(index_file), before, ignored) if ignored else "",
+        ignored=keep_ignored(repo, index_file, answers[1].out, before, ignored) if ignored else "",
         submodules=_take_submodules(repo, index_file, snapshot.tree),
     )
     link_objects(repo, index_file)
@@ -154,12 +139,8 @@ def submodule_index(index_file: Path, path: bytes) -> Path:
 def _pin(repo: Repo, refs: dict[str, str]) -> None:
     """Our own refs that keep objects alive. Written as files, which is 2 ms faster per iteration than git."""
     if (repo.common_dir / "reftable").exists():
-        git(
-            repo,
-            "update-ref",
-            "--stdin",
-            stdin="".join(f"update {ref} {name}\n" for ref, name in refs.items()).encode(),
-        )
+        script = "".join(f"update {ref} {name}\n" for ref, name in refs.items())
+        git(repo, "update-ref", "--stdin", stdin=script.encode())
         return
     for ref, name in refs.items():
         path = repo.common_dir / ref

@@ -289,6 +289,12 @@ def environment() -> dict[str, str]:
     }
 
 
+def without_settings(home: Path) -> dict[str, str]:
+    """Variables with which git reads no settings of the user or the system."""
+    nothing = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_ATTR_NOSYSTEM": "1"}
+    return nothing | {"HOME": str(home), "XDG_CONFIG_HOME": str(home)}
+
+
 def _plain_environment() -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("GIT_") or name in _IDENTITY}
     return kept | {"GIT_TERMINAL_PROMPT": "0", "GIT_EDITOR": ":"}

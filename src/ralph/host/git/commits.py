@@ -17,9 +17,9 @@ from msgspec.structs import replace
 
 from ralph.core.errors import SetupError
 from ralph.core.plan import Mode
-from ralph.core.text import clean, one_line
+from ralph.core.text import one_line
 from ralph.host.files import disk_trouble
-from ralph.host.git.checkpoint import Checkpoint, head_of, moments_of, real_index, undo_tampering, written_at
+from ralph.host.git.checkpoint import Checkpoint, head_of, real_index, undo_tampering, written_at
 from ralph.host.git.command import (
     Call,
     GitFailed,
@@ -51,6 +51,7 @@ from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import SETTINGS, Repo, parse_settings
 from ralph.host.git.rescue import AUTHOR
 from ralph.host.git.restore import end_operations, put_index, restore_index
+from ralph.host.git.shadow import moments_of
 from ralph.host.git.snapshot import snapshot_tree
 from ralph.host.redaction import redact
 from ralph.host.removal import is_file
@@ -77,11 +78,11 @@ def commit_subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> 
             return one_line(f"feat({story}): {title}", _WIDTH)
 
 
-def commit_message(subject_line: str, trailers: Mapping[str, str | Sequence[str]], body: str = "") -> str:
-    """Subject, body and trailers such as `Ralph-Story`, each where git expects it, without secrets."""
+def commit_message(subject_line: str, trailers: Mapping[str, str | Sequence[str]]) -> str:
+    """Subject and trailers such as `Ralph-Story`, each where git expects it, without secrets."""
     listed = [(name, [value] if isinstance(value, str) else value) for name, value in trailers.items()]
     ends = [f"{name}: {line}" for name, values in listed for value in values if (line := one_line(value))]
-    parts = [one_line(subject_line, _WIDTH), clean(body).strip(), "\n".join(ends)]
+    parts = [one_line(subject_line, _WIDTH), "\n".join(ends)]
     return redact("\n\n".join(part for part in parts if part)) + "\n"
 
 

@@ -20,7 +20,7 @@ from ralph.host.file_copies import CopyLost, keep, kept
 from ralph.host.files import write_bytes
 from ralph.host.git.command import Call, names, printable
 from ralph.host.git.repo import Repo
-from ralph.host.git.shadow import Shadow
+from ralph.host.git.shadow import Shadow, ignored_of, moments_of, store_of
 from ralph.host.removal import make_folders
 
 _DELETED = "the agent deleted a file that git ignores:"
@@ -63,7 +63,7 @@ _Manifest = dict[str, _Entry]
 """Paths are text with escapes for bytes that are no UTF-8, as Python spells file names."""
 
 
-class PutBack(Struct, frozen=True):
+class RestoredIgnored(Struct, frozen=True):
     restored: tuple[str, ...] = ()
     lost: tuple[str, ...] = ()
     """Changed or deleted, and too large for a copy, or in a place where nothing can be written."""
@@ -84,9 +84,9 @@ def listing_call(shadow: Shadow) -> Call:
     return Call(shadow, ("ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory"))
 
 
-def keep_ignored(repo: Repo, listing: bytes, moments: Path, store: Path, before: str, wanted: KeepIgnored) -> str:
-    """Copy the files that are not copied yet. Returns the name of the list in `moments`. `before`: the last one."""
-    known = _manifest(moments, before)
+def keep_ignored(repo: Repo, index_file: Path, listing: bytes, before: str, wanted: KeepIgnored) -> str:
+    """Copy the files that are not copied yet. Returns the name of their list. `before`: the last one."""
+    known, store = _manifest(index_file, before), ignored_of(index_file)
     found: _Manifest = {}
     left = wanted.total
     for name, status in sorted(_files(repo.root, listing, wanted.is_ours), key=lambda pair: pair[1].st_size):
@@ -100,20 +100,20 @@ def keep_ignored(repo: Repo, listing: bytes, moments: Path, store: Path, before:
         left -= entry.size if entry.copy else 0
         found[name] = entry
     _forget(store, {entry.copy for entry in found.values()})
-    return keep(moments, msgspec.msgpack.encode(found), durable=False) if found else ""
+    return keep(moments_of(index_file), msgspec.msgpack.encode(found), durable=False) if found else ""
 
 
-def restore_ignored(repo: Repo, moments: Path, store: Path, name: str, aside: Path) -> PutBack:
+def restore_ignored(repo: Repo, index_file: Path, name: str) -> RestoredIgnored:
     """Put back what was deleted or overwritten. A file that only grew has lost nothing and stays."""
     restored: list[str] = []
     lost: list[str] = []
-    has_aside = False
-    for path, entry in _manifest(moments, name).items():
+    aside, has_aside = store_of(index_file), False
+    for path, entry in _manifest(index_file, name).items():
         place = repo.root / path
         if _is_unchanged(place, entry):
             continue
         now = _content(place)
-        before = _copy(store, entry.copy)
+        before = _copy(ignored_of(index_file), entry.copy)
         if before is None:
             lost.append(path)
         elif now is None or not now.startswith(before):
@@ -122,22 +122,22 @@ def restore_ignored(repo: Repo, moments: Path, store: Path, name: str, aside: Pa
                 has_aside = True
             (restored if _write(repo.root, path, before, entry.mode) else lost).append(path)
     shown = [[printable(os.fsencode(path)) for path in paths] for paths in (restored, lost)]
-    return PutBack(tuple(shown[0]), tuple(shown[1]), aside if has_aside else None)
+    return RestoredIgnored(tuple(shown[0]), tuple(shown[1]), aside if has_aside else None)
 
 
-def losses(repo: Repo, moments: Path, store: Path, name: str, aside: Path, since: int) -> list[str]:
-    """Notices of what accepted work deleted or overwrote: it stays so, and the earlier version is kept in `aside`.
+def losses(repo: Repo, index_file: Path, name: str, since: int) -> list[str]:
+    """Notices of what accepted work deleted or overwrote: it stays so, and the earlier version is kept.
 
     A file that was written after `since` (nanoseconds), that is in this run, is only reported when it is deleted: tests
     write some of them again and again.
     """
-    found = []
-    for path, entry in _manifest(moments, name).items():
+    aside, found = store_of(index_file), []
+    for path, entry in _manifest(index_file, name).items():
         place = repo.root / path
         is_deleted = not os.path.lexists(place)
         if not is_deleted and (entry.modified >= since or _is_unchanged(place, entry)):
             continue
-        before = _copy(store, entry.copy)
+        before = _copy(ignored_of(index_file), entry.copy)
         if not is_deleted and (before is None or (_content(place) or b"").startswith(before)):
             continue  # a large file may be a database at work; one that only grew has lost nothing
         where = "it was too large for a copy" if before is None else f"a copy is {aside / keep(aside, before)}"
@@ -176,11 +176,11 @@ def _walk(root: Path, item: str) -> Iterator[str]:
             yield from (os.path.relpath(os.path.join(where, file), root) for file in sorted(files))  # noqa: PTH118
 
 
-def _manifest(moments: Path, name: str) -> _Manifest:
+def _manifest(index_file: Path, name: str) -> _Manifest:
     if not name:
         return {}
     try:
-        return msgspec.msgpack.decode(kept(moments, name), type=_Manifest)
+        return msgspec.msgpack.decode(kept(moments_of(index_file), name), type=_Manifest)
     except (CopyLost, msgspec.DecodeError):
         return {}
 

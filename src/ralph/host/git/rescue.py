@@ -17,16 +17,13 @@ from ralph.core.text import clean, one_line
 from ralph.host.files import disk_trouble
 from ralph.host.git.checkpoint import (
     Checkpoint,
-    ignored_of,
-    moments_of,
     real_index,
-    store_of,
     submodule,
     submodule_index,
     undo_tampering,
 )
 from ralph.host.git.command import ask, git, identity, line, printable
-from ralph.host.git.ignored import PutBack, restore_ignored
+from ralph.host.git.ignored import RestoredIgnored, restore_ignored
 from ralph.host.git.nested import add_files, all_files_below, files_of, new_repositories
 from ralph.host.git.objects import Changed, changes, diff_text, entries, no_entry, set_entries
 from ralph.host.git.refs import KEEP, recorded_refs, restore_refs
@@ -71,7 +68,7 @@ class Shown(Struct, frozen=True):
 class RolledBack(Struct, frozen=True):
     rescue: Rescue | None
     restored: Restored
-    ignored: PutBack = PutBack()
+    ignored: RestoredIgnored = RestoredIgnored()
     """Ignored files."""
     submodules: tuple[str, ...] = ()
     """Sentences about submodules."""
@@ -99,8 +96,7 @@ def roll_back(
         if not restored.unsaved:
             break
         rescue = save(repo, name, index_file, checkpoint, message)
-    stores = (moments_of(index_file), ignored_of(index_file))
-    ignored = restore_ignored(repo, *stores, checkpoint.ignored, store_of(index_file))
+    ignored = restore_ignored(repo, index_file, checkpoint.ignored)
     restored = restored if not tampering else replace(restored, tampering=tampering)
     return RolledBack(rescue, restored, ignored, submodules)
 

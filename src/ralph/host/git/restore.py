@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from ralph.core.errors import SetupError
 from ralph.host.file_copies import kept
 from ralph.host.files import disk_trouble, read_plain, special_in, write_bytes
-from ralph.host.git.checkpoint import Checkpoint, branches_of, head_of, moments_of, real_index, stashed, undo_tampering
+from ralph.host.git.checkpoint import Checkpoint, branches_of, head_of, real_index, stashed, undo_tampering
 from ralph.host.git.command import ask, git, line, names, printable
 from ralph.host.git.config_files import Tampering
 from ralph.host.git.locks import clear_stale_locks
@@ -43,7 +43,7 @@ from ralph.host.git.refs import (
     write_reflog,
 )
 from ralph.host.git.repo import Repo
-from ralph.host.git.shadow import Shadow, shadow_of
+from ralph.host.git.shadow import Shadow, moments_of, shadow_of
 from ralph.host.git.situation import is_valid_index
 from ralph.host.git.snapshot import Snapshot, snapshot
 from ralph.host.removal import (

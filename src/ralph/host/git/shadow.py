@@ -16,6 +16,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.host.files import keep_aside, make_folder
+from ralph.host.git.command import without_settings
 from ralph.host.git.repo import Repo
 
 _ATTRIBUTES = "* -text -eol -crlf -ident -filter -working-tree-encoding\n"
@@ -32,16 +33,8 @@ class Shadow(Struct, frozen=True):
     @property
     def surroundings(self) -> Mapping[str, str]:
         """No file outside this folder is read as configuration."""
-        nowhere = str(self.git_dir)
-        return {
-            "GIT_OBJECT_DIRECTORY": str(self.objects),
-            "GIT_INDEX_FILE": str(self.index),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_ATTR_NOSYSTEM": "1",
-            "HOME": nowhere,
-            "XDG_CONFIG_HOME": nowhere,
-        }
+        own = {"GIT_OBJECT_DIRECTORY": str(self.objects), "GIT_INDEX_FILE": str(self.index)}
+        return own | without_settings(self.git_dir)
 
 
 def shadow_of(repo: Repo, index_file: Path, *, refresh: bool = False) -> Shadow:
@@ -67,6 +60,21 @@ def shadow_of(repo: Repo, index_file: Path, *, refresh: bool = False) -> Shadow:
         # Runs are exclusive, so a lock on our own index is from a git that was killed.
         index_file.with_name(f"{index_file.name}.lock").unlink()
     return shadow
+
+
+def store_of(index_file: Path) -> Path:
+    """Where copies of the repository's configuration and hooks are stored, and of what an agent replaced them with."""
+    return index_file.with_name(f"{index_file.name}.kept")
+
+
+def moments_of(index_file: Path) -> Path:
+    """Where copies of the user's index and the branch lists are stored, for the last few checkpoints only."""
+    return index_file.with_name(f"{index_file.name}.moments")
+
+
+def ignored_of(index_file: Path) -> Path:
+    """Where copies of small ignored files are stored."""
+    return index_file.with_name(f"{index_file.name}.ignored")
 
 
 def _remove_special(path: Path) -> None:

@@ -7,11 +7,9 @@ absolute paths. A rescue ref holds the work meanwhile, so a kill loses nothing.
 from __future__ import annotations
 
 import contextlib
-import math
-import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 
+from ralph.host.clocks import newest, set_later
 from ralph.host.git.objects import Changed
 from ralph.host.git.restore import write_files
 from ralph.host.git.shadow import Shadow
@@ -31,7 +29,9 @@ def keep_nothing(paths: Sequence[bytes]) -> Iterator[None]:
 def swapped(shadow: Shadow, todo: Sequence[Changed], keep: Keep = keep_nothing) -> Iterator[None]:
     """Inside, each of these files is as it was before its change. Afterwards the change is restored in any case."""
     with keep([change.raw for change in todo]):
-        at = _write(shadow, [_backwards(change) for change in todo], _newest(shadow, todo))
+        at = _write(
+            shadow, [_backwards(change) for change in todo], newest(shadow.root, [change.raw for change in todo])
+        )
         try:
             yield
         finally:
@@ -40,7 +40,7 @@ def swapped(shadow: Shadow, todo: Sequence[Changed], keep: Keep = keep_nothing) 
 
 def swap_back(shadow: Shadow, todo: Sequence[Changed]) -> None:
     """Restore changes after a kill left other versions in their place."""
-    _write(shadow, todo, _newest(shadow, todo))
+    _write(shadow, todo, newest(shadow.root, [change.raw for change in todo]))
 
 
 def _write(shadow: Shadow, wanted: Sequence[Changed], last: float) -> float:
@@ -51,20 +51,7 @@ def _write(shadow: Shadow, wanted: Sequence[Changed], last: float) -> float:
             remove_empty_folders(shadow.root, change.raw.rpartition(b"/")[0], lambda folder: False)
     written = [change for change in wanted if change.status != "D"]
     write_files(shadow, written)
-    # Caches of compiled files compare size and whole seconds: two versions must never share both.
-    at = max(time.time(), math.floor(last) + 1)
-    for change in written:
-        with contextlib.suppress(OSError, NotImplementedError):
-            os.utime(os.fsencode(shadow.root) + b"/" + change.raw, (at, at), follow_symlinks=False)
-    return at
-
-
-def _newest(shadow: Shadow, todo: Sequence[Changed]) -> float:
-    times = [0.0]
-    for change in todo:
-        with contextlib.suppress(OSError):
-            times.append(os.lstat(os.fsencode(shadow.root) + b"/" + change.raw).st_mtime)
-    return max(times)
+    return set_later(shadow.root, [change.raw for change in written], last)
 
 
 def _backwards(change: Changed) -> Changed:

@@ -22,11 +22,8 @@ from ralph.host.git.authorship import OtherChanges, agent_commits, merge_texts, 
 from ralph.host.git.checkpoint import (
     Checkpoint,
     has_tree,
-    ignored_of,
     is_pinned,
-    moments_of,
     pin_tree,
-    store_of,
     take,
     undo_tampering,
 )
@@ -161,8 +158,7 @@ class GitWorkTree:
             notices.append(f"the commits that the agent had moved refs to are kept in {', '.join(lost.kept[:_FEW])}")
         large = [path for path in found.large if path not in before.large]
         notices += [f"{one_line(printable(path), 100)} {_TOO_LARGE}" for path in large]
-        stores = (moments_of(self._index), ignored_of(self._index))
-        notices += losses(self._repo, *stores, before.ignored, store_of(self._index), self._begun)
+        notices += losses(self._repo, self._index, before.ignored, self._begun)
         inside = look_inside(self._repo, before, self._index)
         notices += [*inside.notices, *inside.objections]
         left_open = in_progress(self._repo.git_dir)
