@@ -10,6 +10,11 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+_SLOWEST = 0.999
+"""A clock that is a little ahead is corrected by running slower; that is not setting it back."""
+_APART = 1.0
+"""Seconds by which two clocks that agree may differ."""
+
 
 class SteadyClock:
     def __init__(self, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic) -> None:
@@ -26,14 +31,6 @@ class SteadyClock:
             self._last = max(self._wall(), self._last + max(now - self._at, 0.0) * _SLOWEST)
             self._at = now
             return self._last
-
-
-_SLOWEST = 0.999
-"""A clock that is a little ahead is corrected by running slower; that is not setting it back."""
-
-
-_APART = 1.0
-"""Seconds by which two clocks that agree may differ."""
 
 
 class WriteTimes:

@@ -18,6 +18,10 @@ from msgspec import Struct
 from ralph.core.errors import BadData, SetupError
 from ralph.host.files import make_folder, read_bytes, write_bytes
 
+_LARGEST = 4_000_000
+_MOST = 5_000
+"""Files below one folder. More is not configuration."""
+
 
 class CopyLost(SetupError):
     """A required copy is missing or damaged."""
@@ -52,11 +56,6 @@ def forget_oldest(store: Path, leave: int) -> None:
     if store.is_dir():
         for path in sorted(store.iterdir(), key=lambda path: path.stat().st_mtime_ns)[: -leave or None]:
             path.unlink(missing_ok=True)
-
-
-_LARGEST = 4_000_000
-_MOST = 5_000
-"""Files below one folder. More is not configuration."""
 
 
 class Entry(Struct, frozen=True):

@@ -15,6 +15,8 @@ from ralph.core.errors import BadData, SetupError
 from ralph.core.problems import Place
 
 LARGEST_PLAN = 64 * 1024 * 1024
+_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
+_DISK_WORDS = (*(os.strerror(number) for number in sorted(_DISK_ERRORS)), "Out of diskspace")
 
 
 def read_bytes(path: Path, *, within: Path | None = None, limit: int = LARGEST_PLAN) -> bytes:
@@ -186,10 +188,6 @@ def _umask() -> int:
     current = os.umask(0)
     os.umask(current)
     return current
-
-
-_DISK_ERRORS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-_DISK_WORDS = (*(os.strerror(number) for number in sorted(_DISK_ERRORS)), "Out of diskspace")
 
 
 def read_plain(path: Path) -> bytes | None:

@@ -45,6 +45,10 @@ LONGEST_LINE = 64 * 1024 * 1024
 _SIZE = 12
 _KEY = b',"prev":"'
 _LENGTH = len(_KEY) + 2 * _SIZE + len(b'"}\n')
+_DURABLE = (RunStarted, IterationStarted, Settling, IterationEnded, Recovered, RunEnded)
+"""Events flushed to disk, with everything before them, to survive a power cut. A kill loses nothing that was written:
+the agent may survive it, and its record exists. A power cut ends the agent too, so its record is not needed.
+"""
 
 
 class Head(Struct, frozen=True):
@@ -283,11 +287,6 @@ class Follower:
             records.append(_decode(line, self._path, self._number))
         return records
 
-
-_DURABLE = (RunStarted, IterationStarted, Settling, IterationEnded, Recovered, RunEnded)
-"""Events flushed to disk, with everything before them, to survive a power cut. A kill loses nothing that was written:
-the agent may survive it, and its record exists. A power cut ends the agent too, so its record is not needed.
-"""
 
 Listener = Callable[[Record], None]
 

@@ -45,6 +45,11 @@ _MOVES_REFS_ONLY = frozenset((
     "restore", "rm", "sparse-checkout", "tag", "update-index", "write-tree",
 ))  # fmt: skip
 """They write, but move neither HEAD nor the current branch, and make no stash."""
+_ENTRY = re.compile(rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d+) [+-]\d{4}(?:\t(.*))?$", re.MULTILINE)
+_CLOCK_STEP = 30.0
+"""Seconds between the time in the reflog and the write, at most: git takes the time when a commit begins."""
+_MOST_COMMITS = 1000
+_FEW = 5
 
 
 class _Line(Struct):
@@ -96,11 +101,6 @@ def _lines(file: Path) -> list[bytes]:
         stream.seek(max(size - _MOST, 0))
         return stream.read(_MOST).splitlines()
     return []
-
-
-_ENTRY = re.compile(rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d+) [+-]\d{4}(?:\t(.*))?$", re.MULTILINE)
-_CLOCK_STEP = 30.0
-"""Seconds between the time in the reflog and the write, at most: git takes the time when a commit begins."""
 
 
 def moves_since(repo: Repo, checkpoint: Checkpoint) -> tuple[Move, ...]:
@@ -226,7 +226,7 @@ def written_at(root: Path, path: bytes) -> float | None:
 
 
 def merge_texts(repo: Repo, index_file: Path, base: bytes, ours: bytes, theirs: bytes) -> bytes | None:
-    """Both changes of one text; None if they are in each other's way."""
+    """The text with both changes; None if they conflict."""
     places = {index_file.with_name(f"{index_file.name}.{n}"): text for n, text in enumerate((ours, base, theirs))}
     try:
         for path, text in places.items():
@@ -236,9 +236,6 @@ def merge_texts(repo: Repo, index_file: Path, base: bytes, ours: bytes, theirs: 
     finally:
         for path in places:
             path.unlink(missing_ok=True)
-
-
-_MOST_COMMITS = 1000
 
 
 class AgentCommits(Struct, frozen=True, kw_only=True):
@@ -262,9 +259,6 @@ def agent_commits(repo: Repo, checkpoint: Checkpoint) -> AgentCommits:
     listed = git(repo, "rev-list", "--reverse", f"--max-count={_MOST_COMMITS}", head, *since).decode().split()
     kept = not checkpoint.head or ask(repo, "merge-base", "--is-ancestor", checkpoint.head, head).code == 0
     return AgentCommits(commits=tuple(listed), is_rewritten=not kept, has_switched=has_switched)
-
-
-_FEW = 5
 
 
 class Adopted(Struct, frozen=True):

@@ -52,6 +52,13 @@ _COPIED = frozenset({"core.autocrlf", "core.eol", "core.safecrlf", "user.name", 
 _COPIED_SECTIONS = ("filter.", "lfs.")
 _REFS = ("refs/heads", "refs/tags", "refs/remotes")
 _PACKED = b"# pack-refs with: peeled fully-peeled sorted \n"
+_AUTHOR = identity("candidate", "candidate@localhost")
+_RULES = b".gitignore"
+_GIT_FOLDER = ".git-folder"
+_MARK = "complete"
+"""In the git folder of a complete checkout: the repository that it belongs to."""
+_HEADER = 16
+"""Magic number, flags, modification time and size of the source: four bytes each."""
 
 
 class Sources(Struct, frozen=True):
@@ -165,13 +172,6 @@ def clone_submodule(source: Path, target: Path, commit: str, env: Mapping[str, s
             return False
     steps = (("checkout", "-q", "--force", "--detach", commit), ("clean", "-ffdq"))
     return all(ask(target, *step, env_extra=env).code == 0 for step in steps)
-
-
-_AUTHOR = identity("candidate", "candidate@localhost")
-_RULES = b".gitignore"
-_GIT_FOLDER = ".git-folder"
-_MARK = "complete"
-"""In the git folder of a complete checkout: the repository that it belongs to."""
 
 
 def remove_abandoned(folder: Path) -> None:
@@ -401,10 +401,6 @@ class Checkout:
             is_submodule = entry.mode == SUBMODULE and raw in self._sources.submodules
             if is_submodule and os.path.lexists(source / ".git"):
                 clone_submodule(source, path, entry.id, self.surroundings)
-
-
-_HEADER = 16
-"""Magic number, flags, modification time and size of the source: four bytes each."""
 
 
 def remove_stale_bytecode(folder: Path) -> None:

@@ -200,7 +200,7 @@ def release(repo: Repo, index_file: Path) -> None:
 
 @disk_trouble()
 def undo_tampering(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> tuple[Tampering, ...]:
-    """Must be called first after an agent has run. Afterwards git is safe to use in the repository again."""
+    """Restore configuration, hooks and objects. Git is not safe to use after an agent has run until this was called."""
     _require_rights(repo)
     still_the_same(repo)
     if repo.git_dir_id.inode != checkpoint.git_inode:

@@ -21,36 +21,6 @@ from ralph.core.text import one_line
 from ralph.host.process.signals import is_stopping, urgent_exit_code
 
 _READ_BY_GIT = frozenset({".gitignore", ".gitattributes", ".gitmodules", ".mailmap"})
-
-
-def remove_pipes_in_the_way(root: Path, git_dir: Path) -> int:
-    """Remove them from the working tree and from git's own folder. A program that waits for one reads its end."""
-    found = [*_pipes(root, _READ_BY_GIT), *_pipes(git_dir, None)]
-    for path in found:
-        with contextlib.suppress(OSError):
-            writer = -1
-            with contextlib.suppress(OSError):  # nobody waits for this one
-                writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-            path.unlink()
-            if writer >= 0:
-                os.close(writer)
-    return len(found)
-
-
-def _pipes(folder: Path, names: frozenset[str] | None) -> list[Path]:
-    found = []
-    for parent, folders, files in os.walk(folder):
-        if names is not None and ".git" in folders:
-            folders.remove(".git")
-        for name in files:
-            if names is None or name in names:
-                path = Path(parent, name)
-                with contextlib.suppress(OSError):
-                    if stat.S_ISFIFO(path.lstat().st_mode):
-                        found.append(path)
-    return found
-
-
 TIMEOUT = 600.0
 """Seconds. A git command that takes longer is hanging, on a lock or a dead network drive."""
 _GRACE = 2.0
@@ -63,7 +33,6 @@ _LOCKED = re.compile(rb"Unable to create '.*index\.lock': File exists")
 _LOCK_PATIENCE = 10.0
 _LOCK_PATIENCE_STOPPING = 1.0
 _LOCK_PAUSE = 0.1
-
 # Whatever can make git start another program, or change its answers. A `-c` wins over every file.
 _PLAIN = (
     "core.hooksPath=/dev/null",
@@ -86,8 +55,6 @@ _PLAIN = (
 _FLAGS = tuple(part for setting in _PLAIN for part in ("-c", setting))
 _PRIVATE_INDEX_FLAGS = ("-c", "core.splitIndex=false")  # a split one would put its other half into the repository
 _IDENTITY = frozenset(f"GIT_{who}_{what}" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL"))
-
-
 BAD_INDEX = (
     'rebuild the index with `rm "$(git rev-parse --git-path index)" && git reset`: files stay as they are, and what was'
     " staged has to be staged again"
@@ -113,6 +80,37 @@ _REMEDIES = (
     ),
 )
 """What to do about a damaged repository, by git's words."""
+
+
+def _remove_pipes(root: Path, git_dir: Path) -> int:
+    """Remove named pipes from the working tree and from git's own folder, where git expects files.
+
+    Git opens such a pipe and waits for ever. Ending the wait is enough for it to go on: it reads the end of a file.
+    """
+    found = [*_pipes(root, _READ_BY_GIT), *_pipes(git_dir, None)]
+    for path in found:
+        with contextlib.suppress(OSError):
+            writer = -1
+            with contextlib.suppress(OSError):  # nobody waits for this one
+                writer = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            path.unlink()
+            if writer >= 0:
+                os.close(writer)
+    return len(found)
+
+
+def _pipes(folder: Path, names: frozenset[str] | None) -> list[Path]:
+    found = []
+    for parent, folders, files in os.walk(folder):
+        if names is not None and ".git" in folders:
+            folders.remove(".git")
+        for name in files:
+            if names is None or name in names:
+                path = Path(parent, name)
+                with contextlib.suppress(OSError):
+                    if stat.S_ISFIFO(path.lstat().st_mode):
+                        found.append(path)
+    return found
 
 
 class Located(Protocol):
@@ -378,7 +376,7 @@ def _communicate(call: Call, process: subprocess.Popen[bytes], timeout: float) -
         except subprocess.TimeoutExpired:
             given = None  # it is kept
         root, git_dir = _places(call.where)
-        if not remove_pipes_in_the_way(root, git_dir):
+        if not _remove_pipes(root, git_dir):
             break
     return _communicate_until(call, process, given, max(timeout - (time.monotonic() - begun), 0.1))
 

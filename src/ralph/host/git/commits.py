@@ -57,6 +57,22 @@ from ralph.host.redaction import redact
 from ralph.host.removal import is_file
 
 _WIDTH = 72
+_SIGNING_TIMEOUT = 20.0
+"""Seconds. A signing program that takes longer waits for somebody."""
+_NO = ("false", "no", "off", "0")
+_NO_PROMPT = {
+    "GPG_TTY": "",
+    "DISPLAY": "",
+    "WAYLAND_DISPLAY": "",
+    "SSH_ASKPASS": "/bin/false",
+    "SSH_ASKPASS_REQUIRE": "force",  # otherwise ssh-keygen asks at the terminal
+}
+_ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
+_DROP = ("update-index", "-z", "--force-remove", "--stdin")
+_GONE = "000000"
+"""The mode of a path that does not exist."""
+_FEW = 500
+"""Number of paths per command line."""
 
 
 def commit_subject(story_id: str, title: str, mode: Mode, outcome: str = "") -> str:
@@ -84,18 +100,6 @@ def commit_message(subject_line: str, trailers: Mapping[str, str | Sequence[str]
     ends = [f"{name}: {line}" for name, values in listed for value in values if (line := one_line(value))]
     parts = [one_line(subject_line, _WIDTH), "\n".join(ends)]
     return redact("\n\n".join(part for part in parts if part)) + "\n"
-
-
-_TIMEOUT = 20.0
-"""Seconds. A signing program that takes longer waits for somebody."""
-_NO = ("false", "no", "off", "0")
-_NO_PROMPT = {
-    "GPG_TTY": "",
-    "DISPLAY": "",
-    "WAYLAND_DISPLAY": "",
-    "SSH_ASKPASS": "/bin/false",
-    "SSH_ASKPASS_REQUIRE": "force",  # otherwise ssh-keygen asks at the terminal
-}
 
 
 class Signing(Struct, frozen=True):
@@ -140,7 +144,7 @@ def commit_tree(repo: Repo, args: tuple[str, ...], text: bytes, fallback: Mappin
     with signing(repo) as sign:
         if sign.is_wanted:
             signed = (*settings, *sign.settings, "commit-tree", "-S", *args)
-            made = try_ask(repo, *signed, stdin=text, env_extra={**identity, **sign.env}, timeout=_TIMEOUT)
+            made = try_ask(repo, *signed, stdin=text, env_extra={**identity, **sign.env}, timeout=_SIGNING_TIMEOUT)
             if made.code == 0:
                 return line(made.out), False, ""
             why = made.complaint
@@ -148,14 +152,6 @@ def commit_tree(repo: Repo, args: tuple[str, ...], text: bytes, fallback: Mappin
     if made.code == 0:
         return line(made.out), False, why
     return line(git(repo, *settings, "commit-tree", *args, stdin=text, env_extra=fallback)), True, why
-
-
-_ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
-_DROP = ("update-index", "-z", "--force-remove", "--stdin")
-_GONE = "000000"
-"""The mode of a path that does not exist."""
-_FEW = 500
-"""Number of paths per command line."""
 
 
 class HeadMoved(SetupError):

@@ -27,6 +27,7 @@ SAVED_GIT = b".git-saved"
 """The name under which a nested `.git` is saved: no tree can hold one that is called `.git`."""
 _SLACK = 0.1
 """Seconds by which a file system's clock may lag."""
+_FEW = 3
 
 
 def new_repositories(
@@ -124,9 +125,6 @@ def _quoted(path: bytes) -> bytes:
     for character, escape in escapes:
         path = path.replace(character, escape)
     return b'"' + path + b'"'
-
-
-_FEW = 3
 
 
 class Inside(Struct, frozen=True):

@@ -10,6 +10,12 @@ from msgspec import Struct
 from ralph.host.git.command import Located, git, head_of_output, line, names, printable
 from ralph.host.git.repo import Repo
 
+SUBMODULE = "160000"
+_NO_MODE = "000000"
+DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames")
+_SMALL = 20_000
+_REMEMBERED = 3
+
 
 def empty_tree(repo: Repo) -> str:
     return line(git(repo, "hash-object", "-t", "tree", "--stdin"))
@@ -44,15 +50,6 @@ def blobs(where: Located, names: Iterable[str]) -> dict[str, bytes]:
             found[name] = data[end + 1 : end + 1 + length]
         at = end + 2 + length
     return found
-
-
-SUBMODULE = "160000"
-_NO_MODE = "000000"
-DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames")
-
-
-_SMALL = 20_000
-_REMEMBERED = 3
 
 
 class TreeEntry(Struct, frozen=True):

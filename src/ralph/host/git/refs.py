@@ -35,6 +35,9 @@ _MAY_MOVE = ("refs/ralph/proved/",)
 _SYMBOLIC = "ref: "
 _BROKEN = re.compile(r"^(?:warning|error): ignoring (?:broken ref|ref with broken name|dangling symref) (\S+)", re.M)
 _PACKED_LINE = re.compile(rb"#[^\n]*|[0-9a-f]{40,64} refs/[^\0-\x20\x7f]+|\^[0-9a-f]{40,64}")
+STASH = "refs/stash"
+_LARGEST_REFLOG = 20 * 1024 * 1024
+_REFLOG_ENTRY = re.compile(rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*")
 
 
 class MovedMeanwhile(SetupError):
@@ -102,7 +105,7 @@ def repair_packed_refs(repo: Repo) -> bool:
 
 
 def remove_pipes(repo: Repo) -> None:
-    """Git would wait for them."""
+    """Remove named pipes below `refs`: git would wait for ever when it reads one."""
     for pipe in special_in(repo.common_dir / "refs", deep=True):
         pipe.unlink()
 
@@ -228,15 +231,10 @@ def _shown(ref: str) -> str:
     return one_line(ref, 100)
 
 
-STASH = "refs/stash"
-_LARGEST = 20 * 1024 * 1024
-_ENTRY = re.compile(rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*")
-
-
 def copy_reflogs(repo: Repo, index_file: Path) -> None:
     """Update the copies. A file with the size and time of its copy is not read."""
     store = _store(index_file)
-    logs = {name: path for name, path in _logs(repo) if path.stat().st_size <= _LARGEST}
+    logs = {name: path for name, path in _logs(repo) if path.stat().st_size <= _LARGEST_REFLOG}
     for name, path in logs.items():
         found, copy = path.stat(), store / name
         try:
@@ -301,7 +299,7 @@ def stash_log(repo: Repo) -> Path:
 
 def commit_in(entry: bytes) -> str:
     """The commit that an entry of a reflog names; empty: it is damaged."""
-    found = _ENTRY.fullmatch(entry)
+    found = _REFLOG_ENTRY.fullmatch(entry)
     return found[1].decode() if found else ""
 
 

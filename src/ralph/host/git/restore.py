@@ -69,6 +69,9 @@ _LEFTOVERS = (
     *("BISECT_LOG", "BISECT_START", "BISECT_TERMS", "BISECT_NAMES", "BISECT_EXPECTED_REV", "BISECT_RUN", "refs/bisect"),
 )
 _AUTOSTASHES = ("MERGE_AUTOSTASH", "rebase-merge/autostash", "rebase-apply/autostash")
+_EVERYTHING = 1 << 62
+_ROUNDS = 3
+_SLACK = 0.1
 
 
 class Moved(Struct, frozen=True):
@@ -108,7 +111,7 @@ def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
 
 
 def restore_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> RestoredHead:
-    """Restore what is no part of accepted work: refs, stashes and reflogs. The branches the agent was on stay."""
+    """Restore lost refs, stashes and reflogs when the work is kept. The branches that the agent was on stay."""
     mended = ["HEAD"] if repair_head(repo, checkpoint) else []
     mended += ["the index"] if repair_index(repo, checkpoint, index_file) else []
     before, now = branches_of(checkpoint, index_file), recorded_refs(repo)
@@ -142,7 +145,7 @@ def repair_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
 
 
 def _visited(repo: Repo, checkpoint: Checkpoint, branch: str | None) -> set[str]:
-    """Branches that HEAD was on since the checkpoint, according to its reflog."""
+    """The branches that HEAD was on since the checkpoint, according to its reflog."""
     log = read_plain(repo.git_dir / "logs" / "HEAD") or b""
     new = log[checkpoint.history_size :] if len(log) >= checkpoint.history_size else log  # it may be rewritten
     names = {name for move in _MOVES.findall(os.fsdecode(new)) for name in move}
@@ -264,11 +267,6 @@ def _lock_index(repo: Repo) -> Path:
     raise SetupError(
         f"the index of {repo.root} is still locked", hint="let the other git process finish, then run again"
     )
-
-
-_EVERYTHING = 1 << 62
-_ROUNDS = 3
-_SLACK = 0.1
 
 
 class Restored(Struct, frozen=True, kw_only=True):

@@ -14,6 +14,7 @@ from ralph.core.authorship import Span
 
 _INTERVAL = 0.5
 _MOST_SPANS = 10_000
+_MOST = 20_000
 
 
 class QuietTimes:
@@ -80,9 +81,6 @@ def _children(pid: int) -> list[int]:
     except OSError:
         return found
     return found
-
-
-_MOST = 20_000
 
 
 def stamp(folder: Path, most: int = _MOST) -> tuple[int, int]:

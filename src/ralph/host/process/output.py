@@ -13,6 +13,12 @@ from msgspec import Struct
 
 LONGEST_LINE = 4 * 1024 * 1024
 _HEAD = 64 * 1024
+_ROOM_FOR_MARKER = 64
+CHUNK = 128 * 1024
+_POLL = 0.02
+"""Seconds between checks on the child where its end cannot wake us."""
+_LARGEST_PIPE = 1024 * 1024
+"""Capacity of a pipe. Anything beyond it, read after the child has ended, comes from another process."""
 
 
 class Oversize(Struct, frozen=True):
@@ -82,9 +88,6 @@ def split_block(block: bytes | Oversize) -> list[bytes | Oversize]:
     return [line.removesuffix(b"\r") for line in lines] if b"\r" in block else [*lines]
 
 
-_ROOM_FOR_MARKER = 64
-
-
 class Excerpt:
     """Keeps at most `limit` bytes of its input: head and tail, with a line between them that says what was cut."""
 
@@ -139,12 +142,6 @@ class Tail:
 
 
 Sink = Callable[[bytes], None]
-
-CHUNK = 128 * 1024
-_POLL = 0.02
-"""Seconds between checks on the child where its end cannot wake us."""
-_LARGEST_PIPE = 1024 * 1024
-"""Capacity of a pipe. Anything beyond it, read after the child has ended, comes from another process."""
 
 
 class Pump:

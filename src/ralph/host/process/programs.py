@@ -9,6 +9,8 @@ from pathlib import Path
 
 from ralph.core.errors import SetupError
 
+_OTHERWISE = "vi"
+
 
 def which(name: str, path: str, outside: Path | None = None) -> str | None:
     """Like `shutil.which`, without the 5 ms that importing shutil takes.
@@ -39,9 +41,6 @@ def _is_inside(folder: str, workspace: Path) -> bool:
     home = os.path.realpath(os.path.expanduser("~"))  # noqa: PTH111
     # A home that is a workspace, such as a repository of dotfiles, contains the user's own programs.
     return Path(os.path.realpath(folder)).is_relative_to(root) and not Path(home).is_relative_to(root)
-
-
-_OTHERWISE = "vi"
 
 
 def edit(path: Path, env: Mapping[str, str]) -> None:

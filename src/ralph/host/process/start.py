@@ -33,6 +33,10 @@ from ralph.host.process.tree import CHILDREN, Tree
 
 _PR_SET_PDEATHSIG = 1
 _ORPHANED = 137
+_SWEEP_GRACE = 0.5
+"""Maximum seconds between SIGTERM and SIGKILL for processes a command left behind."""
+_STOP_GRACE = 1.0
+"""The same for a command that is ended because a stop was requested."""
 
 
 class Allowance(Struct, frozen=True):
@@ -91,14 +95,6 @@ def _limits(allowance: Allowance) -> list[tuple[int, int]]:
         wanted.append((resource.RLIMIT_FSIZE, allowance.file_size))
     hard = {n: resource.getrlimit(n)[1] for n, _ in wanted}
     return [(n, value if hard[n] == resource.RLIM_INFINITY else min(value, hard[n])) for n, value in wanted]
-
-
-_SWEEP_GRACE = 0.5
-"""Maximum seconds between SIGTERM and SIGKILL for processes a command left behind."""
-
-
-_STOP_GRACE = 1.0
-"""The same for a command that is ended because a stop was requested."""
 
 
 class CannotStart(SetupError):

@@ -25,6 +25,12 @@ from ralph.host.process.signals import is_stopping
 from ralph.host.process.table import ProcessId, Row
 
 _PR_SET_CHILD_SUBREAPER = 36
+_LONGEST_KILL = 10.0
+"""Seconds after which a tree that cannot be killed is reported."""
+_PASSES = 20
+_LONGEST_STRIKE = 2.0
+_DYING = 0.5
+"""Seconds a killed process gets to exit before it is checked again."""
 
 
 class Children:
@@ -151,14 +157,6 @@ def _set_subreaper() -> bool:
 
 
 CHILDREN = Children()
-
-
-_LONGEST_KILL = 10.0
-"""Seconds after which a tree that cannot be killed is reported."""
-_PASSES = 20
-_LONGEST_STRIKE = 2.0
-_DYING = 0.5
-"""Seconds a killed process gets to exit before it is checked again."""
 
 
 class Ended(Struct, frozen=True):

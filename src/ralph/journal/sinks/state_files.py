@@ -33,6 +33,7 @@ from ralph.journal.sinks.workspace_files import WorkspaceFiles
 
 Content = Callable[[Account], bytes | None]
 """The text; None if there is nothing to write."""
+_ERRORS = 20
 
 
 class Markers(Sink):
@@ -96,9 +97,6 @@ def ralph_active(account: Account) -> bytes | None:
         },
     }
     return _pretty(payload)
-
-
-_ERRORS = 20
 
 
 class RunStateFile(Sink):
