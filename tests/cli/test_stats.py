@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralph.cli.runs import lines, review_lines
-from ralph.journal.statistics import Effort, Figures, Found, Reviews
+from ralph.journal.statistics import Effort, Figures, FindingCounts, Reviews
 from support.cli import ralph
 from support.workspaces import workspace
 
@@ -89,6 +89,6 @@ def test_a_run_without_reviews_says_nothing_about_them() -> None:
 
 
 def test_words_from_a_reviewer_cannot_write_on_the_terminal() -> None:
-    found = Found(1, {"major\x1b[2J": 1}, {"a\x1b]0;title\x07b": 1}, {})
+    found = FindingCounts(1, {"major\x1b[2J": 1}, {"a\x1b]0;title\x07b": 1}, {})
     told = Figures(runs=1, reviews=Reviews(1, 0, 1, 0), findings=found)
     assert "\x1b" not in "".join([*lines(told), *review_lines(told)])

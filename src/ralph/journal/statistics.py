@@ -58,7 +58,7 @@ class Reviews(Struct, frozen=True):
         return self.count / self.stories if self.stories else 0.0
 
 
-class Found(Struct, frozen=True):
+class FindingCounts(Struct, frozen=True):
     count: int = 0
     severities: dict[str, int] = {}
     criteria: dict[str, int] = {}
@@ -74,7 +74,7 @@ class Figures(Struct, frozen=True, kw_only=True):
     """Attempts → number of finished stories that took that many."""
     verdicts: dict[str, int] = {}
     reviews: Reviews = Reviews()
-    findings: Found = Found()
+    findings: FindingCounts = FindingCounts()
     effort: dict[str, Effort] = {}
     """By mode."""
 
@@ -193,7 +193,7 @@ class Tally:
                 len(settled),
                 sum(story.by_review and not story.sent_back for story in settled),
             ),
-            findings=_found(list(stories)),
+            findings=_count_findings(list(stories)),
             effort=dict(self._effort),
         )
 
@@ -209,13 +209,13 @@ def _fields(judged: Judged | None, event: IterationEnded) -> dict[str, Any]:
     return fields
 
 
-def _found(stories: list[_Story]) -> Found:
+def _count_findings(stories: list[_Story]) -> FindingCounts:
     entries = [entry for story in stories for entry in story.ledger.entries if entry.id not in (story.earlier or ())]
     loose = [finding for story in stories if not story.ledger.entries for finding in story.found]
     findings = [*(entry.finding for entry in entries), *loose]
     severities = Counter(finding.severity.strip().lower() or "unrated" for finding in findings)
     criteria = Counter(finding.criterion.strip() for finding in findings if finding.criterion.strip())
-    return Found(
+    return FindingCounts(
         len(findings),
         dict(severities.most_common()),
         dict(criteria.most_common(_MOST_CRITERIA)),
