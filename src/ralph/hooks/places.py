@@ -3,6 +3,7 @@
 import os
 
 from ralph.hooks.call import Call
+from ralph.hooks.globs import is_protected
 from ralph.hooks.reads import real
 
 
@@ -19,28 +20,16 @@ def why_protected(call: Call, path: str) -> str:
             f"{path} is outside the workspace {root}. Work on files in it, or use the temporary folder; "
             "the user can allow a folder with the setting allow_paths."
         )
-    inside = os.path.relpath(target, root).lower()  # where case does not count, `.GIT` is `.git`
-    if ".git" in inside.split(os.sep):
+    if ".git" in os.path.relpath(target, root).lower().split(os.sep):  # where case does not count, `.GIT` is `.git`
         return f"{path} belongs to git. Use git commands; do not edit its folder."
-    if any(_matches(inside, pattern.lower()) for pattern in policy.texts("protected")):
+    roots = (root, os.path.realpath(policy.text("repository") or root))
+    if is_protected(target, policy.texts("protected"), roots, policy.texts("own")):
         return f"{path} belongs to Ralph or the checks and must not change. Note what should change instead."
     return ""
 
 
 def is_inside(call: Call, path: str) -> bool:
     return call.policy is not None and _is_below(real(path, call.cwd), os.path.realpath(call.policy.workspace))
-
-
-def _matches(path: str, pattern: str) -> bool:
-    """A file, a folder with all its content, or a glob."""
-    pattern = pattern.removeprefix("./").rstrip("/")
-    if path == pattern or path.startswith(pattern + "/"):
-        return True
-    if not any(sign in pattern for sign in "*?["):
-        return False
-    from fnmatch import fnmatchcase  # brings `re` along, which takes longer than a whole hook
-
-    return fnmatchcase(path, pattern) or fnmatchcase(path, pattern + "/*")
 
 
 def _is_below(path: str, folder: str) -> bool:

@@ -14,15 +14,15 @@ import msgspec
 
 from ralph.agents.registry import agent as find_agent
 from ralph.config.schema import Config
-from ralph.core.globs import spellings
 from ralph.core.permissions import Rights
 from ralph.core.plan import Mode
 from ralph.core.ports import HookFiles, Locations, PlanRef
 from ralph.core.run_ports import Attempt
 from ralph.host.files import make_folder, write_bytes
+from ralph.host.git.repo import find_repository
 from ralph.host.process.tree import identify
 from ralph.state.places import home
-from ralph.workspace.own_files import WorkspaceDesk
+from ralph.workspace.own_files import WorkspaceDesk, bookkeeping
 
 EVENTS = (
     "PreToolUse",
@@ -63,6 +63,7 @@ def prepare_hooks(
     for left in (records, state / "answered"):  # by an earlier session of the same iteration
         left.unlink(missing_ok=True)
     request = WorkspaceDesk(ref.root, ref.folder).request
+    repo = find_repository(ref.root, config.repo or None, home(env))
     policy = {
         "nonce": nonce,
         "pid": os.getpid(),
@@ -77,7 +78,9 @@ def prepare_hooks(
         "permissions": config.permissions,
         "web": config.web,
         "writable": writable_places(env, config, ref.root),
+        "repository": str(repo),
         "protected": protected_places(ref, where, config),
+        "own": bookkeeping(ref, where, repo, config).paths_in(repo),
         "read_before_edit": config.read_before_edit,
         "rollback": config.rollback,
         "guard": guard_section(config),
@@ -145,10 +148,8 @@ def allowed_folders(config: Config, root: Path, env: Mapping[str, str]) -> list[
 
 
 def protected_places(ref: PlanRef, where: Locations, config: Config) -> list[str]:
-    requirements = [os.path.relpath(where.requirements, ref.root)] if where.requirements else []
-    # A hook knows files, folders and plain globs, and has no time to work out the others.
-    own = [spelling for pattern in config.protected for spelling in spellings(pattern)]
-    return [*PROTECTED, *requirements, *own]
+    requirements = [f"./{os.path.relpath(where.requirements, ref.root)}"] if where.requirements else []
+    return [*PROTECTED, *requirements, *config.protected]
 
 
 def guard_section(config: Config) -> dict[str, Any]:

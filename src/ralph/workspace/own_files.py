@@ -59,6 +59,10 @@ class Bookkeeping(Struct, frozen=True):
     def covers(self, path: str) -> bool:
         return path in self.files or path.startswith(self.folders)
 
+    def paths_in(self, repo: Path) -> list[str]:
+        """What `covers` covers, as absolute paths; folders end with a `/`."""
+        return [f"{repo}/{name}" for name in (*sorted(self.files), *self.folders)]
+
     def is_ours(self, path: str) -> bool:
         return self.covers(path) or path.startswith(self.own) or path in self.from_init or not self.commits
 
