@@ -16,7 +16,7 @@ from ralph.hooks.globs import matches
 from ralph.hooks.places import why_protected
 from ralph.hooks.policy import Policy
 from ralph.plans.registry import layout
-from ralph.run.protected import protection
+from ralph.run.watcher import protection
 from ralph.session.hook_policy import PROTECTED
 from ralph.workspace.own_files import bookkeeping
 

@@ -15,7 +15,7 @@ from ralph.core.errors import BadData, IllegalChange, SetupError
 from ralph.core.exit_codes import ExitCode
 from ralph.planning.proposal import Decision, Nobody, Proposal, Word
 from ralph.plans.registry import layout as layout_called
-from ralph.run.rules import Rules
+from ralph.run.watcher import Watcher
 from ralph.setup.scaffold import Request, start_plan
 from ralph.state.places import planning_folder
 from ralph.workspace.lint import lint_plan
@@ -342,8 +342,8 @@ def test_the_page_that_was_written_is_the_plans_own(project: Project, name: str)
     where = layout_called(name).locations(ref)
     assert where.requirements == page
     settings = load(root=ref.root, layout=name, name=None, env=os.environ, flags={})
-    rules = Rules(ref, where, settings, os.environ, ref.root, project.folder / "aside")
-    assert rules.by_people() == []
+    rules = Watcher(ref, where, settings, os.environ, ref.root, project.folder / "aside")
+    assert rules.begin() == []
     page.write_text("# Nothing is wanted\n")
     assert f"restored {page.relative_to(ref.root)}: agents do not change the rules" in rules.put_back(1).told
     assert page.read_text().startswith("# The page")

@@ -17,7 +17,6 @@ from ralph.host.git.command import ask, line
 from ralph.journal.sinks.progress import listed
 from ralph.journal.sinks.sink import iso
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
-from ralph.memory.lasting_rules import FILES
 from ralph.memory.store import Kept, keep, memory_of
 from ralph.state.locks import is_at_work
 from ralph.state.places import plan_state
@@ -26,6 +25,8 @@ from ralph.workspace.trust import is_inside_loop
 
 _TITLE = "## Learned\n\n"
 _LARGEST = 1_000_000
+LASTING_FILES = ("CLAUDE.md", "AGENTS.md")
+"""File names of a repository's rules for clients, in any folder."""
 
 
 def learn(opened: OpenPlan, texts: Sequence[str], story: str, now: float, env: Mapping[str, str]) -> Kept:
@@ -70,8 +71,8 @@ def _lasting_file(opened: OpenPlan) -> str:
     config = opened.settings.config
     if config.memory.repo_file:
         return plain_path(config.memory.repo_file, "memory.repo_file")
-    there = next((name for name in FILES if (opened.root / name).is_file()), "")
-    return there or FILES[config.agent.name != "claude"]
+    there = next((name for name in LASTING_FILES if (opened.root / name).is_file()), "")
+    return there or LASTING_FILES[config.agent.name != "claude"]
 
 
 def learn_in_session(texts: Sequence[str], story: str, env: Mapping[str, str]) -> Path | None:

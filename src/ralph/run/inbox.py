@@ -9,7 +9,6 @@ from msgspec import Struct
 
 from ralph.core.errors import PlanError
 from ralph.core.ports import PlanRef
-from ralph.memory.lasting_rules import LastingRules
 from ralph.memory.store import Memory
 from ralph.memory.store import take_in as take_in_learnings
 from ralph.plans.store import PlanStore
@@ -26,7 +25,6 @@ class Inbox(Struct, frozen=True):
     store: PlanStore
     memory: Memory
     requests: WorkspaceDesk
-    lasting: LastingRules
     begin_watch: Callable[[], Sequence[str]]
     """Take the rules and the log as they are now: what changed between iterations is the user's."""
 
@@ -37,7 +35,7 @@ class Inbox(Struct, frozen=True):
             messages += take_in_answers(state, store)
             if self.requests.asks_by_file and not self.requests.waiting():  # the user has removed the file
                 messages += [f"{story} is open again: WAITING was removed" for story in reopen(store, store.load())]
-        messages += [*self.begin_watch(), *self.lasting.news()]
+        messages += self.begin_watch()
         if (state / "additions").is_dir():
             from ralph.planning.add import take_in  # few runs need it
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -12,9 +12,7 @@ from msgspec import Struct
 from ralph.agents.registry import agent as find_agent
 from ralph.budget.run_budget import RunBudget, account_of
 from ralph.core.environment import child_environment
-from ralph.core.plan import Story
 from ralph.core.ports import Locations
-from ralph.core.run_ports import PageBack
 from ralph.engine.agent_run import AgentRunner
 from ralph.engine.run import Control, Places, Proving, Run, Steps
 from ralph.engine.steps import Pipeline, PlannedStep
@@ -24,9 +22,7 @@ from ralph.host.git.ignored import KeepIgnored
 from ralph.host.git.situation import untracked
 from ralph.host.git.work_tree import GitWorkTree
 from ralph.journal.records import Journal
-from ralph.memory.lasting_rules import LastingRules
 from ralph.memory.store import Touched, memory_of
-from ralph.memory.watch import MemoryWatch
 from ralph.plans.registry import traits
 from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore, StoryAcceptance
 from ralph.proof.checks import BASELINE, AskBaseline, Checks
@@ -36,11 +32,10 @@ from ralph.proof.place_choice import choose_place
 from ralph.proof.story import StoryProver
 from ralph.review.material import Reviewing
 from ralph.run.inbox import Inbox
-from ralph.run.protected import protection
-from ralph.run.rules import Rules
 from ralph.run.session import AgentSessions
 from ralph.run.spec import RunSpec, run_folder
 from ralph.run.time_left import TimeLeft
+from ralph.run.watcher import Watcher, protection
 from ralph.session.limits import allowance_of, rules_of
 from ralph.session.steps import Planned, plan_steps
 from ralph.state.places import home, plan_state, workspace_state
@@ -89,13 +84,11 @@ def make_run(
     )
     tree = _work_tree(site)
     memory = memory_of(ref, where, env)
-    guidance, touched, lasting = Guidance(site.state, journal.write), Touched(), LastingRules(config.memory.repo_file)
+    guidance, touched = Guidance(site.state, journal.write), Touched()
     reviewing = Reviewing(spec.repo, ref, workspace_state(ref.root, env), site.own.covers)
     proof, is_protected = _proving(site, tree, reviewing, ask_baseline)
-    rules = Rules(ref, where, spec.settings, env, spec.repo.root, site.folder)
-    log = MemoryWatch(memory, site.folder / "memory")
-    watched = Watched(rules, log, spec.repo.root, is_protected)
-    for part in (guidance, touched, rules, lasting, site.time_left, reviewing):
+    watcher = Watcher(ref, where, spec.settings, env, spec.repo.root, site.folder, memory, is_protected)
+    for part in (guidance, touched, watcher, site.time_left, reviewing):
         journal.listen(part.listen)
     requests = WorkspaceDesk(ref.root, ref.folder, asks_by_file=traits(ref.layout).waits_by_file)
     account = account_of(spec.run, ref, spec.repo, config, env, spec.options.stories)
@@ -113,8 +106,8 @@ def make_run(
         agents=AgentSessions(spec, env, site.folder, requests.request, budget, guidance, reviewing, touched),
         steps=Steps(_pipeline(site, site.steps.work), _pipeline(site, site.steps.setup) if site.steps.setup else None),
         proof=proof,
-        watchers=watched,
-        inbox=Inbox(ref, env, store, memory, requests, lasting, watched.begin),
+        watchers=watcher,
+        inbox=Inbox(ref, env, store, memory, requests, watcher.begin),
         tracker=tracker,
     )
 
@@ -212,29 +205,3 @@ def _pause(site: Site, seconds: float, why: str) -> bool:
     if seconds <= 0:
         return control.stop.requested
     return wait(site.journal, control.stop, control.clock, control.clock() + seconds, why)
-
-
-class Watched(Struct, frozen=True):
-    """The files that agents must not change."""
-
-    rules: Rules
-    log: MemoryWatch
-    repo: Path
-    is_protected: Callable[[str], bool] | None
-
-    def begin(self) -> Sequence[str]:
-        """Before an iteration: what changed since the last one is the user's."""
-        self.log.look()
-        return self.rules.by_people()
-
-    def put_back(self, number: int, story: Story | None) -> PageBack:
-        return self.rules.put_back(number, story) + self.log.put_back(number, story)
-
-    def is_rule(self, path: str) -> bool:
-        return self.rules.covers(self.repo / path)
-
-    def accept(self, paths: Iterable[str]) -> None:
-        self.rules.accept(paths)
-
-    def changed(self) -> tuple[str, ...]:
-        return self.rules.changed()

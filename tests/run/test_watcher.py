@@ -14,16 +14,16 @@ from ralph.config.layers import load
 from ralph.core.plan import Story
 from ralph.core.run_ports import PageBack
 from ralph.plans.registry import LAYOUTS, layout
-from ralph.run.rules import Rules
+from ralph.run.watcher import Watcher
 from support.plans import plan_name
 
 
-def watch(root: Path, name: str = "tasks.json", **config: Any) -> Rules:
+def watch(root: Path, name: str = "tasks.json", **config: Any) -> Watcher:
     found = layout(name)
     ref = found.refer(root, plan_name(name))
     settings = load(root=root, layout=name, name=None, env=os.environ, flags=config)
-    rules = Rules(ref, found.locations(ref), settings, os.environ, root, Path(tempfile.mkdtemp(dir=root.parent)))
-    assert rules.by_people() == []
+    rules = Watcher(ref, found.locations(ref), settings, os.environ, root, Path(tempfile.mkdtemp(dir=root.parent)))
+    assert rules.begin() == []
     return rules
 
 
@@ -42,11 +42,11 @@ def test_each_change_of_the_user_is_reported_once(root: Path) -> None:
     rules = watch(root)
     (root / ".ralph/config.yaml").write_text("timeout: 5m\n")
     told = ".ralph/config.yaml was written outside the run: this run keeps the settings it started with"
-    assert rules.by_people() == [told]
-    assert rules.by_people() == []
+    assert rules.begin() == [told]
+    assert rules.begin() == []
     assert rules.put_back(1) == PageBack()
     (root / ".claude/settings.json").unlink()
-    assert rules.by_people() == [".claude/settings.json was removed outside the run: agents use it as it is now"]
+    assert rules.begin() == [".claude/settings.json was removed outside the run: agents use it as it is now"]
 
 
 CHANGES = {
@@ -69,7 +69,7 @@ def test_whatever_an_agent_makes_of_a_file_is_undone(root: Path, name: str, chan
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists():
         path.write_text("mine\n")
-    rules.by_people()
+    rules.begin()
     before, mode = path.read_bytes(), path.stat().st_mode
     subprocess.run(["sh", "-c", CHANGES[change]], env=os.environ | {"F": str(path)}, check=True)
     told = rules.put_back(3).told
@@ -129,14 +129,14 @@ def test_links_of_the_user_stay_and_what_is_behind_them_is_restored(root: Path, 
     assert (tmp_path / "settings.yaml").read_text() == "timeout: 5m\n"
 
 
-def watch_linked(root: Path) -> Rules:
+def watch_linked(root: Path) -> Watcher:
     """Such a link is refused when settings are read, unless they come from elsewhere."""
     link = root / ".ralph/config.yaml"
     target = link.readlink()
     link.unlink()
     rules = watch(root)
     link.symlink_to(target)
-    rules.by_people()
+    rules.begin()
     return rules
 
 
@@ -161,7 +161,7 @@ def test_a_story_that_names_a_file_of_the_client_may_change_it(root: Path) -> No
         path.write_text("changed by the agent")
         told = rules.put_back(1, each)
         assert (told == PageBack()) is is_kept, (each, file, told)
-        assert rules.by_people() == [], "nothing is taken for the user's"
+        assert rules.begin() == [], "nothing is taken for the user's"
         path.unlink(missing_ok=True)
         if before is not None:
             path.write_bytes(before)
@@ -185,7 +185,7 @@ def test_what_an_agent_permits_itself_in_the_users_home_is_undone(
     path.write_text(after)
     if after == "{}" and "permissions" not in before:
         assert rules.put_back(1) == PageBack()
-        assert rules.by_people() == []
+        assert rules.begin() == []
         return
     told = rules.put_back(1)
     assert f"~/.claude/{name}: agents do not change the rules" in told.told
@@ -199,7 +199,7 @@ def test_what_the_client_notes_in_its_settings_stays(root: Path) -> None:
     rules = watch(root)
     path.write_text('{"theme": "dark", "permissions": {"deny": ["WebFetch"]}}')
     assert rules.put_back(1) == PageBack()
-    assert rules.by_people() == []
+    assert rules.begin() == []
     assert "theme" in path.read_text()
 
 
@@ -232,7 +232,7 @@ def test_no_agent_writes_a_prompt_of_its_own_or_of_its_reviewers(tmp_path: Path,
     assert {page: page.read_text() if page.exists() else None for page in prompts} == before
     assert "restored rules.md: agents do not change the rules" in told
     (root / "rules.md").write_text("look at everything\n")
-    assert rules.by_people() == ["rules.md was changed outside the run: agents use it as it is now"]
+    assert rules.begin() == ["rules.md was changed outside the run: agents use it as it is now"]
     assert rules.put_back(2).told == ""
 
 
