@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ralph.plans.registry import LAYOUTS
+from ralph.state import names
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "ralph"
@@ -119,6 +120,56 @@ def test_only_plans_knows_what_a_layout_is_called() -> None:
                 comparing.add(f"{module}:{node.lineno}")
     assert comparing == set(), "use a trait of the layout"
     assert listing == {"ralph.journal.sinks.table"}
+
+
+def state_names() -> set[str]:
+    return {
+        value for name, value in vars(names).items() if name.isupper() and name[0] != "_" and isinstance(value, str)
+    }
+
+
+FOLDERS = ("state", "plan_state", "workspace_state", "state_home", "planning_folder")
+"""Variables, attributes and functions that hold a folder of the state."""
+ELSEWHERE = {"settings.json", "learnings.md"}
+"""Names that files outside the state folder have too."""
+
+
+def holder(node: ast.AST) -> str:
+    """The last name of what a path is made from. The folder of a plan in the workspace, `ref.folder`, is none."""
+    if isinstance(node, ast.Call):
+        node = node.func
+    if isinstance(node, ast.Attribute):
+        return "" if ast.unparse(node) == "ref.folder" else node.attr.lstrip("_")
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def test_only_state_spells_the_names_in_the_state_folder() -> None:
+    """Old state stays readable, and a file has one owner. `hooks.policy` has the names that hooks share with the loop.
+
+    A name with a dot or a dash means that file wherever it is spelled; a plain word only beside a folder of the state.
+    """
+    distinct = {name for name in state_names() - ELSEWHERE if "." in name or "-" in name}
+    generic = state_names() - ELSEWHERE - distinct
+    spelled = set()
+    for module, path in MODULES.items():
+        if layer_of(module) in ("state", "guard", "results") or module == "ralph.hooks.policy":
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and node.value in distinct:
+                spelled.add(f"{module}:{node.lineno} {node.value}")
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) and isinstance(node.right, ast.Constant):
+                left, name = holder(node.left), node.right.value
+                if left in FOLDERS or (left in ("folder", "home") and name in generic and layer_of(module) != "host"):
+                    spelled.add(f"{module}:{node.lineno} {name!r}")
+    assert spelled == set(), "import it from ralph.state.names"
+
+
+def test_the_table_of_the_state_folder_is_complete() -> None:
+    listed = {part for file in names.FILES for part in file.path.split("/")}
+    assert state_names() - listed - {names.GIT_LOCK} == set()
+    rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
+    assert {file.writer for file in names.FILES} <= rooms
+    assert len({file.path for file in names.FILES}) == len(names.FILES)
 
 
 def imported() -> dict[str, set[str]]:

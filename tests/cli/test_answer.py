@@ -11,10 +11,10 @@ from ralph.core.changes import SetFields
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
 from ralph.host.locks import Lock, Owner
-from ralph.state.locks import EDIT_LOCK
+from ralph.state.names import EDIT_LOCK
 from ralph.state.places import plan_state
-from ralph.workspace.answers import answers_path, read_answers
 from ralph.workspace.find import store_for
+from ralph.workspace.stuck_stories import read_answers
 from support.cli import ralph_here
 from support.loops import LoopProject, finish, run_ralph, start_ralph, whole
 from support.processes import wait_for
@@ -32,7 +32,7 @@ def block(ref: PlanRef, env: dict[str, str], number: int, question: str) -> str:
 
 
 def answers(ref: PlanRef, env: dict[str, str], story: str) -> tuple[str, ...]:
-    return read_answers(answers_path(plan_state(ref, env))).of(story)
+    return read_answers(plan_state(ref, env)).of(story)
 
 
 @pytest.fixture

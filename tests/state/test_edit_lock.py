@@ -10,7 +10,8 @@ import pytest
 from ralph.core.errors import LockHeld, SetupError
 from ralph.host.locks import Lock, Owner
 from ralph.state import locks as turns
-from ralph.state.locks import EDIT_LOCK, turn
+from ralph.state.locks import turn
+from ralph.state.names import EDIT_LOCK
 from ralph.state.places import plan_state
 from support.workspaces import workspace
 

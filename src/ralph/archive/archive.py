@@ -32,6 +32,7 @@ from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import Request, folder_name, fresh_files, trust_own
 from ralph.setup.toolchain import find
 from ralph.setup.write_files import Existing, NewFile, check_inside, place
+from ralph.state import names
 from ralph.state.locks import claim
 from ralph.state.places import as_text, plan_state, workspace_state
 from ralph.state.runs import journal_path, list_runs
@@ -151,7 +152,7 @@ def put_away(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: flo
     going = shelved.going
     fresh = _start_afresh(ref, going, now) if keep or not owns_its_folder(ref) else ()
     remove(ref, going - {ref.root / path for path in fresh})
-    (plan_state(ref, env) / "beside.json").unlink(missing_ok=True)
+    (plan_state(ref, env) / names.SIDECAR).unlink(missing_ok=True)
     if fresh:
         trust_own(ref, fresh, env)
     return Archived(
@@ -179,7 +180,7 @@ def shelve(opened: OpenPlan, dates: Dates, *, label: str, keep: bool, now: float
         total=len(opened.plan.stories),
         summary=_free_summary(items),
     )
-    sidecar = plan_state(ref, env) / "beside.json"
+    sidecar = plan_state(ref, env) / names.SIDECAR
     text = summary(opened.plan, ref.layout, dates, _attempts(ref, manifest.folder, env))
     texts = {manifest.summary: text.encode(), MANIFEST: _encoded(manifest)}
     if sidecar.is_file():

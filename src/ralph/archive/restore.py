@@ -20,6 +20,7 @@ from ralph.core.ports import PlanRef
 from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
 from ralph.plans.registry import layout, plan_in, traits
 from ralph.setup.write_files import Existing, NewFile, check_inside, place
+from ralph.state import names
 from ralph.state.locks import claim
 from ralph.state.places import plan_state
 from ralph.workspace.archives import MANIFEST, SIDECAR, Archive, Manifest
@@ -56,7 +57,7 @@ def _bring_back(ref: PlanRef, archive: Path, summary: str, now: float, env: Mapp
         restored = _swap_folder(ref, archive, items, fresh)
     else:
         restored = _put_back(ref, archive, items, fresh, now)
-    _restore_sidecar(archive / SIDECAR, plan_state(ref, env) / "beside.json")
+    _restore_sidecar(archive / SIDECAR, plan_state(ref, env) / names.SIDECAR)
     return restored
 
 

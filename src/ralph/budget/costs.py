@@ -28,6 +28,7 @@ from ralph.core.money import MICROS, Basis, micros
 from ralph.core.plan import Mode
 from ralph.host.git.repo import Repo
 from ralph.journal.records import read
+from ralph.state.names import PLANNING
 from ralph.state.places import workspace_state
 from ralph.state.runs import family, journal_path, list_runs
 from ralph.workspace.killed_sessions import charge, outcome_so_far
@@ -88,7 +89,7 @@ def journals(root: Path, repo: Repo | None, env: Mapping[str, str]) -> Iterator[
     for folder in dict.fromkeys((*family(main_root(root, repo), env), workspace_state(root, env))):
         for run in list_runs(folder):
             yield journal_path(folder, run)
-        yield from sorted((folder / "planning").glob("**/events-*.jsonl"))
+        yield from sorted((folder / PLANNING).glob("**/events-*.jsonl"))
 
 
 def gather(paths: Iterable[Path], run: str = "") -> Gathered:

@@ -15,6 +15,7 @@ from ralph.config.sources import project_config
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
 from ralph.plans.registry import layout
+from ralph.state.names import ERROR_LOGS, JOURNAL, RAW
 from ralph.state.places import (
     checkout_folder,
     plan_state,
@@ -24,7 +25,7 @@ from ralph.state.places import (
     user_config,
     workspace_state,
 )
-from ralph.state.runs import RAW, list_runs, runs_folder
+from ralph.state.runs import list_runs, runs_folder
 from ralph.workspace.find import find_root, open_ref, open_settings, root_of
 from ralph.workspace.trust import refuse_inside_loop
 
@@ -80,7 +81,7 @@ def get(args: Namespace) -> int:
 
 def change(args: Namespace) -> int:
     """`set` and `unset`."""
-    from ralph.workspace.config_edit import change_file
+    from ralph.config.file_edit import change_file
 
     what = "set" if args.value is not None else "unset"
     refuse_inside_loop(os.environ, f"use `ralph config {what}`")
@@ -115,7 +116,8 @@ def _short(origin: Origin, root: Path | None) -> str:
 
 def paths(args: Namespace) -> int:
     env = os.environ
-    places = {"user_config": user_config(env), "state_home": state_home(env), "error_logs": state_home(env) / "logs"}
+    home = state_home(env)
+    places = {"user_config": user_config(env), "state_home": home, "error_logs": home / ERROR_LOGS}
     root = root_of(args, env) if args.project_dir is not None else find_root(Path.cwd(), env)
     if root is not None:
         places |= {
@@ -142,7 +144,7 @@ def paths(args: Namespace) -> int:
 
 def _of_last_run(folder: Path, runs: list[str]) -> dict[str, Path]:
     """The journal of the last run, and the raw output of its agents (`ralph log --agent` formats it)."""
-    return {"last_journal": folder / runs[-1] / "events.jsonl", "raw_output": folder / runs[-1] / RAW} if runs else {}
+    return {"last_journal": folder / runs[-1] / JOURNAL, "raw_output": folder / runs[-1] / RAW} if runs else {}
 
 
 def _of_plan(args: Namespace) -> dict[str, Path]:

@@ -19,15 +19,15 @@ from ralph.core.text import clean, one_line
 from ralph.journal.records import Follower
 from ralph.journal.run_state import RunState
 from ralph.state import inbox
+from ralph.state.names import ORDERS
 from ralph.state.places import plan_state
 from ralph.state.runs import live_ref
-from ralph.workspace.answers import all_questions, answer, asking_ref, question_of
-from ralph.workspace.control import ORDERS, leave
+from ralph.workspace.control import leave
 from ralph.workspace.find import open_plan, open_ref, root_of, store_for
-from ralph.workspace.own_files import WorkspaceDesk
+from ralph.workspace.own_files import RequestFiles
 from ralph.workspace.plan_edit import Editor, find_story, prose
-from ralph.workspace.retry import listed, retry
 from ralph.workspace.runs import ActiveRun, active_runs, choice_of, the_active_run
+from ralph.workspace.stuck_stories import all_questions, answer, asking_ref, listed, question_of, retry
 from ralph.workspace.trust import refuse_inside_loop
 
 
@@ -193,7 +193,7 @@ def answer_question(args: Namespace) -> int:
 
 
 def _list(ref: PlanRef, *, as_json: bool) -> int:
-    questions = all_questions(store_for(ref, os.environ).load(), WorkspaceDesk(ref.root, ref.folder).waiting())
+    questions = all_questions(store_for(ref, os.environ).load(), RequestFiles(ref.root, ref.folder).waiting())
     if as_json:
         emit_json([{"story": story, "question": question} for story, question in questions.items()])
         return 0
@@ -215,5 +215,5 @@ def _text(args: Namespace, ref: PlanRef, story_id: str) -> str:
     if not is_interactive():
         raise UsageError("the answer is missing", hint=f'`ralph answer {args.story} "…"`, or - to read it from stdin')
     loaded = store_for(ref, os.environ).load()
-    question = question_of(loaded, story_id, WorkspaceDesk(ref.root, ref.folder).waiting())
+    question = question_of(loaded, story_id, RequestFiles(ref.root, ref.folder).waiting())
     return ask_line(f"{clean(question) or 'Answer'}\n> ")

@@ -272,11 +272,12 @@ def _report_bug() -> int:
     from ralph.core.exit_codes import ExitCode
     from ralph.host.files import make_folder, write_text
     from ralph.host.redaction import redact
+    from ralph.state.names import ERROR_LOGS
     from ralph.state.places import state_home
 
     text = f"ralph {__version__}, Python {sys.version}\nargv: {sys.argv[1:]}\n\n{traceback.format_exc()}"
     try:
-        folder = make_folder(state_home(os.environ) / "logs", private=True)
+        folder = make_folder(state_home(os.environ) / ERROR_LOGS, private=True)
         log = folder / f"error-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}.log"
         write_text(log, redact(text))
         hint = f"details are in {log}"

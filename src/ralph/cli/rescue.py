@@ -13,6 +13,7 @@ from ralph.core.text import clean, one_line, plural
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.git.rescue import drop, list_refs, reapply, show
 from ralph.plans.registry import LAYOUTS
+from ralph.state.names import RESCUE_INDEX
 from ralph.state.places import home, workspace_state
 from ralph.state.runs import open_run
 from ralph.workspace.find import Choice, find_plans, find_root, open_settings
@@ -65,7 +66,7 @@ def _show(args: Namespace, repo: Repo, state: Path) -> int:
 
 def _restore(args: Namespace, repo: Repo, state: Path) -> int:
     refuse_inside_loop(os.environ, "restore rescued work")
-    paths = reapply(repo, args.name, state / "rescue-index", _own_files(args, repo))
+    paths = reapply(repo, args.name, state / RESCUE_INDEX, _own_files(args, repo))
     if args.json:
         emit_json({"name": args.name, "paths": paths})
         return 0

@@ -45,13 +45,12 @@ from ralph.journal.statistics import Tally
 from ralph.run.launch import Caller, agree, launch, prepare_spec
 from ralph.run.repository import STASHED
 from ralph.run.spec import Launched
+from ralph.state.names import OUTPUT_LOG
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path
 from ralph.workspace.runs import last_run
 from ralph.workspace.settings_check import refuse_misfits, refuse_unknown_names
 
-LOG = "output.log"
-"""The log of a detached run, in the folder of the run."""
 _PATIENCE = 5.0
 _WORKING = "working"
 
@@ -73,7 +72,7 @@ class _Reporter:
     def __call__(self, record: Record) -> None:
         match record.event:
             case RunStarted(run=run, workspace=workspace):
-                log = journal_path(workspace_state(Path(workspace), os.environ), run).with_name(LOG)
+                log = journal_path(workspace_state(Path(workspace), os.environ), run).with_name(OUTPUT_LOG)
                 self._background.log_to(log)
                 self._background.tell(f"{run} {log}")
             case AgentStarted() | WaitStarted():

@@ -32,11 +32,11 @@ from ralph.host.git.locks import GitBusy
 from ralph.host.git.repo import RepositoryReplaced
 from ralph.host.redaction import redact
 from ralph.prompts.review import verdict_prompt
+from ralph.state.names import INTERNAL_ERROR
 
 _VERDICT_TIME = 300.0
 """Seconds for a session that only has to write down its verdict."""
 _LONGEST_ERROR = 400
-BUG = "internal-error.log"
 
 
 class Acted(Struct, frozen=True, kw_only=True):
@@ -349,7 +349,7 @@ def with_error(evidence: Evidence, error: Exception, folder: Path) -> Evidence:
     """The same evidence with the error as the reason against keeping the work. `folder`: for the traceback of a bug."""
     said = str(error)
     if not isinstance(error, RalphError | OSError):
-        file = folder / BUG
+        file = folder / INTERNAL_ERROR
         write_text(file, redact("".join(traceback.format_exception(error))))
         said = f"an error inside Ralph ({type(error).__name__}: {said}); please report it with {file}"
     return msgspec.structs.replace(evidence, error=one_line(said, _LONGEST_ERROR))

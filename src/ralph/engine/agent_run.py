@@ -24,7 +24,6 @@ from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
 from ralph.engine.life import Occupation, SignsOfLife
 from ralph.host.files import make_folder
-from ralph.host.git.authorship import GIT_TRACE
 from ralph.host.process import supervise as host
 from ralph.host.process.activity import QuietTimes, stamp
 from ralph.host.process.raw_log import RawLog
@@ -34,6 +33,7 @@ from ralph.host.process.table import ProcessId
 from ralph.host.process.tree import cpu_seconds, describe, is_alive
 from ralph.host.redaction import redact
 from ralph.journal.records import Journal
+from ralph.state.names import GIT_TRACE
 from ralph.state.runs import raw_name
 
 _MOST_EVENTS = 2000

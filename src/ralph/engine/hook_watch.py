@@ -14,6 +14,7 @@ from ralph.core.ports import HookFiles
 from ralph.core.text import clean
 from ralph.host.files import open_state, write_bytes
 from ralph.host.redaction import redact
+from ralph.state.names import CONTEXT_TOKENS, CONTEXT_WINDOW
 
 _MOST = 500
 _LIMIT = 8 * 1024 * 1024
@@ -31,7 +32,7 @@ class HookWatch:
     def __init__(self, files: HookFiles, canary: str, window: int = 0) -> None:
         if window:
             with contextlib.suppress(OSError):
-                (files.state / "context-window").write_text(str(window))
+                (files.state / CONTEXT_WINDOW).write_text(str(window))
         self._read = 0
         self._files = files
         self._canary = canary
@@ -76,7 +77,7 @@ class HookWatch:
     def _tell_context(self, tokens: int) -> None:
         """For the hook that warns when the context fills up: a session that is not saved has no transcript to read."""
         with contextlib.suppress(OSError):
-            (self._files.state / "context-tokens").write_text(str(tokens))
+            (self._files.state / CONTEXT_TOKENS).write_text(str(tokens))
 
     def redact(self) -> None:
         """After the session: a hook records commands as they are, because it has no time to look for secrets."""

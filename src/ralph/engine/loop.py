@@ -29,7 +29,7 @@ from ralph.engine.act import act, is_about_the_work, with_error
 from ralph.engine.decide import cap, decide, within_time
 from ralph.engine.judge import judge
 from ralph.engine.limits import AT_EACH_START
-from ralph.engine.prepare import AFTER, prepare
+from ralph.engine.prepare import prepare
 from ralph.engine.run import Run
 from ralph.engine.settle import put_rules_back, reopened, settle, trailers_for
 from ralph.engine.wait import LOOK, wait
@@ -38,6 +38,7 @@ from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import RepositoryReplaced
 from ralph.host.redaction import redact_struct
 from ralph.journal.run_state import PlanDiff
+from ralph.state.names import PLAN_AFTER
 
 _REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
 
@@ -189,7 +190,7 @@ class Loop:
         if self._before is None or not run.tree.is_in_place():
             return ""
         if settling is not None and not settling.keep:
-            self._before = run.plan.undump(read_state(run.places.folder / AFTER))
+            self._before = run.plan.undump(read_state(run.places.folder / PLAN_AFTER))
         elif settling is not None and (not settling.commit or run.tree.find_commit(self._trailers)):
             return ""  # the work is kept, and the plan says so
         run.plan.write(self._before)

@@ -16,9 +16,9 @@ from ralph.core.events import Noted
 from ralph.core.plan import State
 from ralph.core.ports import Reading
 from ralph.core.run_ports import Attempt
-from ralph.engine.prepare import AFTER
 from ralph.engine.run import Run
 from ralph.host.files import write_bytes
+from ralph.state.names import PLAN_AFTER
 
 _ROUNDS = 5
 
@@ -60,7 +60,7 @@ def _with_edits(run: Run, attempt: Attempt, bases: Sequence[bytes], target: Read
         except PlanError:
             continue
         if result is not None and _state(result, attempt) == _state(target, attempt):
-            write_bytes(run.places.folder / AFTER, run.plan.dump(result), mode=0o600)
+            write_bytes(run.places.folder / PLAN_AFTER, run.plan.dump(result), mode=0o600)
             run.journal.write(Noted("your changes to the plan during the iteration are kept"))
             return result
     keep_beside(run, attempt, now, "the plan was changed during the iteration in a way that could not be merged")

@@ -12,9 +12,8 @@ from ralph.core.ports import Reading
 from ralph.core.run_ports import Attempt
 from ralph.engine.run import Run
 from ralph.host.files import write_bytes
+from ralph.state.names import PLAN_BEFORE
 
-BEFORE = "plan.before"
-AFTER = "plan.after"
 TITLES = {Mode.SETUP: "set up the project", Mode.EXAM: "write end-to-end tests"}
 """Of iterations without a story."""
 
@@ -22,7 +21,7 @@ TITLES = {Mode.SETUP: "set up the project", Mode.EXAM: "write end-to-end tests"}
 def prepare(run: Run, work: Work, reading: Reading, number: int, free: int, most: int = 0) -> Attempt:
     """`most`: the current cap on iterations."""
     story = reading.plan.story(work.story) if work.story else None
-    write_bytes(run.places.folder / BEFORE, run.plan.dump(reading), mode=0o600)
+    write_bytes(run.places.folder / PLAN_BEFORE, run.plan.dump(reading), mode=0o600)
     if run.requests.says_complete():
         told = "removed .ralph/COMPLETE: there are open stories"
         run.journal.write(Noted(told, warning=True))

@@ -43,7 +43,7 @@ from ralph.engine.act import examine_again, is_about_the_work
 from ralph.engine.evidence import share
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
-from ralph.engine.prepare import AFTER, BEFORE, next_reviewer
+from ralph.engine.prepare import next_reviewer
 from ralph.engine.proof_trailers import AGENT_COMMIT
 from ralph.engine.run import Run
 from ralph.engine.settle import (
@@ -64,16 +64,13 @@ from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import RepositoryReplaced
 from ralph.host.process.table import ProcessId
 from ralph.host.process.tree import end_left_behind
+from ralph.state.names import AGENTS_ENDED, ALIVE, PLAN_AFTER, PLAN_BEFORE
 
 _GRACE = 5.0
 _FEW = 5
 _CALM_TRIES = 3
 _LAST_WORDS = 5.0
 """Seconds after the last sign of life of a loop in which its agent may still have written."""
-ALIVE = "alive"
-"""A file in the run's folder that is written every other second while the run lives."""
-AGENTS_ENDED = "agents-ended"
-"""Written there when everything that a killed run had started was ended."""
 
 
 class NotUndone(SetupError):
@@ -197,7 +194,7 @@ def _close(run: Run, found: Open) -> tuple[str, str]:
     if not run.tree.knows(attempt.checkpoint):
         raise RepositoryReplaced(f"the repository in {run.places.repo} does not have the files of its checkpoint")
     if commit := _commit_made(run, found):
-        target = _reading(run, AFTER)
+        target = _reading(run, PLAN_AFTER)
         target = write_plan(run, attempt, target)  # a run that ended with an error has restored the plan
         track(run, attempt, target)
         return _finish_kept(run, attempt, found, target, commit, name), ""
@@ -213,7 +210,7 @@ def _close(run: Run, found: Open) -> tuple[str, str]:
     if found.settling is None or found.judged is None or (found.settling.keep and not can_undo):
         evidence = _interrupted(attempt)
         return _undo(run, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted", notices)
-    target = _reading(run, AFTER)
+    target = _reading(run, PLAN_AFTER)
     evidence, verdict = found.judged.evidence, found.judged.verdict
     if not found.settling.keep:
         return _undo(run, attempt, evidence, verdict, target, f"finished undoing {name}", notices)
@@ -235,7 +232,7 @@ def _judge_now(run: Run, attempt: Attempt, taken: SessionTaken, name: str) -> st
 def _attempt(run: Run, found: Open) -> tuple[Attempt, str]:
     """The iteration as it started, and its display name."""
     started = found.started
-    before = _reading(run, BEFORE)
+    before = _reading(run, PLAN_BEFORE)
     story = before.plan.story(started.story) if started.story else None
     attempt = Attempt(
         number=started.iteration,
@@ -265,7 +262,7 @@ def _give_up(run: Run, found: Open, error: RalphError | OSError) -> str:
     plan = "the plan was not changed"
     is_undone = found.settling is not None and not found.settling.keep  # then the plan after it counts the attempt
     with contextlib.suppress(CopyLost):
-        run.plan.write(_reading(run, AFTER if is_undone else BEFORE))
+        run.plan.write(_reading(run, PLAN_AFTER if is_undone else PLAN_BEFORE))
         plan = "only the plan was restored"
     what = f"iteration {started.iteration} ({started.story or started.mode.value}) cannot be rolled back"
     run.journal.write(

@@ -29,12 +29,13 @@ from ralph.engine.act import prove_again
 from ralph.engine.evidence import share
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
-from ralph.engine.prepare import AFTER, TITLES
+from ralph.engine.prepare import TITLES
 from ralph.engine.run import Run
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.git.commits import commit_subject
 from ralph.host.redaction import redact_struct
 from ralph.prompts.foreign import fence_for, fenced
+from ralph.state.names import PLAN_AFTER
 
 _FEW = 5
 NOT_UNDONE = RolledBack()
@@ -225,7 +226,7 @@ def _announce(
     commit: bool = False,
     proof: proof_trailers.Trailers | None = None,
 ) -> None:
-    write_bytes(run.places.folder / AFTER, run.plan.dump(target), mode=0o600)
+    write_bytes(run.places.folder / PLAN_AFTER, run.plan.dump(target), mode=0o600)
     run.journal.write(
         Settling(
             iteration=attempt.number,

@@ -3,6 +3,7 @@
 import os
 
 from ralph.hooks.call import NOTHING, Answer, Call, context
+from ralph.hooks.policy import CONTEXT_TOKENS, CONTEXT_WINDOW
 from ralph.hooks.quick_json import loads
 
 TYPE_CHECKING = False  # `typing` is not imported for it
@@ -46,7 +47,7 @@ _REVIEW_MEANING = {
 
 def answer(call: Call) -> Answer:
     """The highest threshold that was reached and not yet reported; lower ones are skipped."""
-    used = _told_by_the_loop(call, _TOKENS) or _used(call.text("transcript_path"))
+    used = _told_by_the_loop(call, CONTEXT_TOKENS) or _used(call.text("transcript_path"))
     window = _window(call, used)
     if not used or window <= 0:
         return NOTHING
@@ -70,7 +71,7 @@ def forget(call: Call) -> None:
     """After a new session or a compaction, every threshold counts again, and so does the context."""
     gone = [_state(call)]
     if call.policy and call.policy.state and call.text("source") == "compact":
-        gone.append(os.path.join(call.policy.state, _TOKENS))
+        gone.append(os.path.join(call.policy.state, CONTEXT_TOKENS))
     for path in gone:
         try:
             os.unlink(path)
@@ -78,7 +79,6 @@ def forget(call: Call) -> None:
             pass
 
 
-_TOKENS, _SIZE = "context-tokens", "context-window"
 """Files in the session's folder. The loop reads the client's stream, also where no transcript is kept."""
 
 
@@ -98,7 +98,7 @@ def _window(call: Call, used: int) -> int:
         given = os.environ.get("CLAUDE_CONTEXT_WINDOW", "")
         window = int(given) if given.isdecimal() else _WINDOW
     else:
-        window = _told_by_the_loop(call, _SIZE) or int(call.policy.number("context_window", _WINDOW))
+        window = _told_by_the_loop(call, CONTEXT_WINDOW) or int(call.policy.number("context_window", _WINDOW))
     return _LARGE_WINDOW if _WINDOW == window < used else window
 
 

@@ -6,6 +6,9 @@ from ralph.hooks.quick_json import loads
 
 Values = dict[str, object]
 
+# Files in the folder of one session, which the loop writes or reads too.
+PLAN_BEFORE, ANSWERED, CONTEXT_TOKENS, CONTEXT_WINDOW = "plan.before", "answered", "context-tokens", "context-window"
+
 
 class Policy:
     """Typed access to the compiled file. Missing values have a harmless default."""

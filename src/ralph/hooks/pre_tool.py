@@ -9,6 +9,7 @@ import os
 from ralph.hooks import reads
 from ralph.hooks.call import ALLOWED, NOTHING, Answer, Call, deny
 from ralph.hooks.places import is_inside, why_protected
+from ralph.hooks.policy import ANSWERED
 from ralph.hooks.records import keep
 
 _EDITS = ("Edit", "Write", "MultiEdit", "NotebookEdit")
@@ -49,7 +50,7 @@ def _note_answer(call: Call) -> None:
     """For the Stop hook: a verdict given through the client's schema is in no file that it could read."""
     if call.policy is not None and call.policy.state:
         try:
-            open(os.path.join(call.policy.state, "answered"), "w").close()
+            open(os.path.join(call.policy.state, ANSWERED), "w").close()
         except OSError:
             pass
 

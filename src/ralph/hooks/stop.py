@@ -11,11 +11,11 @@ import sys
 
 from ralph.hooks.call import NOTHING, Answer, Call, block
 from ralph.hooks.interactive import end_client
+from ralph.hooks.policy import PLAN_BEFORE
 from ralph.hooks.quick_json import loads
 from ralph.hooks.records import keep
 
 _TIME = 20.0
-_BEFORE = "plan.before"
 _MARKER = ".ralph-active"
 _MOST_BLOCKS = 7
 """The client overrides the ninth block in a row. Giving in before that keeps its final message."""
@@ -33,7 +33,7 @@ def answer(call: Call) -> Answer:
     command = policy.texts("stop_command")
     if not command or _blocks_so_far(call) >= _MOST_BLOCKS:
         return NOTHING
-    if policy.state and not os.path.isfile(os.path.join(policy.state, _BEFORE)):
+    if policy.state and not os.path.isfile(os.path.join(policy.state, PLAN_BEFORE)):
         keep(
             call,
             NOTHING,

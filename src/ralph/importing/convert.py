@@ -42,6 +42,7 @@ from ralph.setup.scaffold import (
 from ralph.setup.toolchain import Toolchain
 from ralph.setup.write_files import Existing, NewFile, Placed, place
 from ralph.state.locks import claim
+from ralph.state.names import SIDECAR
 from ralph.state.places import plan_state
 from ralph.workspace.find import OpenPlan
 from ralph.workspace.trust import gather, is_inside_loop, read_record, refuse_inside_loop
@@ -153,7 +154,7 @@ def _convert(
     try:
         placed = place(new.root, [NewFile(plan_file, composed.source), *files, *ignore], now)
         if sidecar.stories:
-            beside.write(plan_state(new, env) / "beside.json", sidecar)
+            beside.write(plan_state(new, env) / SIDECAR, sidecar)
     except BaseException:
         shutil.rmtree(shelved.path, ignore_errors=True)
         raise
@@ -161,7 +162,7 @@ def _convert(
         write_imports(new, env, {key: report.ids.get(story, story) for key, story in record.items()})
     gone = _going(shelved, old, new)
     remove(old, gone)
-    (plan_state(old, env) / "beside.json").unlink(missing_ok=True)
+    (plan_state(old, env) / SIDECAR).unlink(missing_ok=True)
     texts = {file.data for file in files}
     only = {i.source for i in shelved.items if i.source in gone and not _is_in(shelved.path / i.inside, texts)}
     warnings = [*report.warnings, *([warning] if warning else [])]

@@ -10,14 +10,13 @@ import msgspec
 from ralph.core.errors import BadData
 from ralph.core.ports import PlanRef
 from ralph.host.files import make_folder, read_bytes, write_bytes
+from ralph.state.names import IMPORTS
 from ralph.state.places import plan_state
-
-_FILE = "imported.json"
 
 
 def read_imports(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
     """Key → story of everything ever imported. A damaged record is ignored: the notes hold the same information."""
-    path = plan_state(ref, env) / _FILE
+    path = plan_state(ref, env) / IMPORTS
     if not os.path.lexists(path):
         return {}
     try:
@@ -27,6 +26,6 @@ def read_imports(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
 
 
 def write_imports(ref: PlanRef, env: Mapping[str, str], record: Mapping[str, str]) -> None:
-    path = plan_state(ref, env) / _FILE
+    path = plan_state(ref, env) / IMPORTS
     make_folder(path.parent, private=True)
     write_bytes(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")

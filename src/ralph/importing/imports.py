@@ -40,6 +40,7 @@ from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import DEFAULT_LAYOUT, Request, refer, refuse_two_plans_in_one_folder, start_plan
 from ralph.setup.toolchain import find
 from ralph.state.locks import is_at_work, turn
+from ralph.state.names import SIDECAR
 from ralph.state.places import plan_state
 from ralph.workspace.find import Choice, find_plans, open_ref, store_for
 from ralph.workspace.lint import has_checks
@@ -262,7 +263,7 @@ def _start(
         started = start_plan(request, env)
         report = msgspec.structs.replace(report, made=started.placed.touched, warnings=started.warnings)
     if loaded.sidecar.stories:
-        beside.write(plan_state(ref, env) / "beside.json", loaded.sidecar)
+        beside.write(plan_state(ref, env) / SIDECAR, loaded.sidecar)
     write_imports(ref, env, made.keys)
     return report
 

@@ -24,6 +24,7 @@ from ralph.core.errors import LockHeld, SetupError
 from ralph.core.money import NOTHING, Amount, Basis, Extent, Need
 from ralph.host.files import make_folder, open_regular, open_state, read_state, write_bytes
 from ralph.host.locks import Lock, Owner
+from ralph.state.names import LEDGER, LEDGER_LOCK, LEDGER_SUMS
 
 _MOST_STORIES = 200
 """Number of finished stories kept: older ones predict little."""
@@ -259,7 +260,6 @@ class Book:
         self.held.extend(kept.held)
 
 
-NAME = "spending.jsonl"
 _PATIENCE = 20.0
 """Seconds to wait for another run that is reserving; that takes milliseconds."""
 _LONG = 256 * 1024
@@ -294,12 +294,12 @@ class Ledger:
     """`book` is up to date after `refresh`. Nothing is created or read before that or the first append."""
 
     def __init__(self, folder: Path, day_of: Callable[[float], Day] = local_day) -> None:
-        self.path = folder / NAME
+        self.path = folder / LEDGER
         self.book = Book(day_of)
         self.damaged = 0
         """Lines that could not be read: torn, or written by a newer Ralph."""
         self._offset = 0
-        self._sums = folder / "spending.sums.json"
+        self._sums = folder / LEDGER_SUMS
         self._encoder = msgspec.json.Encoder()
 
     def refresh(self) -> Book:
@@ -368,7 +368,7 @@ class Ledger:
     @contextlib.contextmanager
     def alone(self, run: str) -> Iterator[None]:
         """Hold the lock, so that no other run reserves at the same time."""
-        lock = Lock(self.path.with_name("spending.lock"))
+        lock = Lock(self.path.with_name(LEDGER_LOCK))
         deadline = time.monotonic() + _PATIENCE
         while True:
             try:

@@ -21,16 +21,16 @@ from ralph.core.ports import Locations, PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import make_folder, open_state, read_bytes
 from ralph.journal.sinks.progress import HEADER, listed
-from ralph.journal.sinks.table import BESIDE, progress_header
+from ralph.journal.sinks.table import progress_header
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.plans.registry import layout
 from ralph.state import inbox
 from ralph.state.locks import is_at_work, turn
+from ralph.state.names import LEARNING_INBOX, LEARNINGS
 from ralph.state.places import plan_state
 from ralph.workspace.archives import archives
 from ralph.workspace.find import Choice, find_plans
 
-INBOX = "learnings"
 _LARGEST = 8 * 1024 * 1024
 _HEAD, _TAIL = 32 * 1024, 96 * 1024
 
@@ -54,7 +54,7 @@ def memory_of(ref: PlanRef, where: Locations, env: Mapping[str, str]) -> Memory:
         return Memory(where.learnings, False, ref.root, state)
     if where.progress is not None:
         return Memory(where.progress, True, ref.root, state)
-    return Memory(state / BESIDE, False, state, state)
+    return Memory(state / LEARNINGS, False, state, state)
 
 
 def memory_text(memory: Memory, errors: str = "replace") -> str:
@@ -95,7 +95,7 @@ def waiting(memory: Memory) -> tuple[Learning, ...]:
 
 
 def _look(memory: Memory) -> list[tuple[Path, Learning]]:
-    return list(inbox.look(memory.state / INBOX, Learning))
+    return list(inbox.look(memory.state / LEARNING_INBOX, Learning))
 
 
 class Kept(Struct, frozen=True):
@@ -111,7 +111,7 @@ def keep(ref: PlanRef, memory: Memory, given: Sequence[Learning], env: Mapping[s
     new = news(given, learnings_of(memory))
     if is_at_work(memory.state):
         for learning in new:
-            inbox.put(memory.state / INBOX, learning)
+            inbox.put(memory.state / LEARNING_INBOX, learning)
         return Kept(new, len(given) - len(new), waits=True)
     with turn(ref, env):
         found = _look(memory)  # left for a run that ended before it read them

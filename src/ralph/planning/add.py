@@ -31,6 +31,7 @@ from ralph.plans.lint import is_example
 from ralph.plans.plan_edits import has_review_id, insert, move_first, next_id
 from ralph.plans.registry import traits
 from ralph.state.locks import describe, is_at_work, turn
+from ralph.state.names import GIT_LOCK
 from ralph.state.places import plan_state
 from ralph.workspace.find import repository_of, store_for
 from ralph.workspace.trust import read_record, write_trust
@@ -213,7 +214,7 @@ def refuse_busy_tree(ref: PlanRef, env: Mapping[str, str]) -> None:
     found = repository_of(ref.root, env)
     if found is None or is_at_work(plan_state(ref, env)):
         return
-    lock = Lock(identify(found).git_dir / "ralph-run")
+    lock = Lock(identify(found).git_dir / GIT_LOCK)
     if lock.is_held():
         raise LockHeld(
             f"{describe(lock.owner())} is running in this working tree, on another plan",

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ralph.core.ports import PlanRef
+from ralph.state.names import ADDITIONS
 from ralph.state.places import plan_state
 
 TAKEN = ".taken"
@@ -13,7 +14,7 @@ TAKEN = ".taken"
 
 
 def inbox(ref: PlanRef, env: Mapping[str, str]) -> Path:
-    return plan_state(ref, env) / "additions"
+    return plan_state(ref, env) / ADDITIONS
 
 
 def waiting(ref: PlanRef, env: Mapping[str, str]) -> int:

@@ -32,9 +32,6 @@ from ralph.proof.checks import Checks
 from ralph.proof.files import Role, is_collected, role_of
 from ralph.proof.values import Ran
 
-FOLDER = "acceptance"
-"""In the plan's own folder of the state."""
-
 
 class AcceptanceStore:
     """One record per story. Read once: what changes on disk during a run has no effect on it."""

@@ -40,6 +40,7 @@ from ralph.proof.place import Place, Tell
 from ralph.proof.place import Ran as Outcome
 from ralph.proof.place_choice import Chosen
 from ralph.proof.values import Ran
+from ralph.state.names import MADE_BY_CHECKS, TESTS
 
 
 def why_not_start(
@@ -77,9 +78,6 @@ def _name(result: CheckResult) -> str:
     return name if name in command else f"{name} (`{command}`)"
 
 
-BASELINE = "baseline.json"
-"""In the plan's own folder: which checks passed on the last checkpoint."""
-
 FindPlace = Callable[[Sequence[ChosenCheck], Sequence[str]], Chosen]
 """Finds where proof runs, given the checks that pass in the workspace, without some files."""
 
@@ -87,8 +85,6 @@ AskBaseline = Callable[[str], str]
 """Asks the user at the terminal what to do about a failing check: "continue", "no-worse" or "stop"."""
 
 
-_TESTS = "tests.json"
-_MADE = "made-by-checks.json"
 _MOST_MADE = 20_000
 _FEW = 3
 _LEAST_LIMIT = 60.0
@@ -103,14 +99,14 @@ class _KnownTests(Struct, frozen=True):
 def made_by_checks(state: Path) -> frozenset[str]:
     """Untracked files that appeared while the baseline was taken: not the user's work, no reason to refuse a run."""
     try:
-        return frozenset(msgspec.json.decode(read_state(state / _MADE), type=list[str]))
+        return frozenset(msgspec.json.decode(read_state(state / MADE_BY_CHECKS), type=list[str]))
     except (OSError, msgspec.DecodeError):
         return frozenset()
 
 
 def _keep_made(state: Path, paths: frozenset[str]) -> None:
     kept = sorted(paths)[:_MOST_MADE]
-    write_bytes(state / _MADE, msgspec.json.encode(kept), mode=0o600, durable=False)
+    write_bytes(state / MADE_BY_CHECKS, msgspec.json.encode(kept), mode=0o600, durable=False)
 
 
 class Checks:
@@ -395,12 +391,12 @@ class Checks:
         known = redact_struct(Baseline(tree=tree, check_set=identity, results=results))
         write_bytes(self._cache, msgspec.json.encode(known), mode=0o600, durable=False)
         tests = _KnownTests(tree, self._accepted)
-        write_bytes(self._cache.with_name(_TESTS), msgspec.json.encode(tests), mode=0o600, durable=False)
+        write_bytes(self._cache.with_name(TESTS), msgspec.json.encode(tests), mode=0o600, durable=False)
 
     def _recall_tests(self) -> None:
         """The tests that ran when the known baseline was taken."""
         with contextlib.suppress(OSError, msgspec.DecodeError):
-            known = msgspec.json.decode(read_state(self._cache.with_name(_TESTS)), type=_KnownTests)
+            known = msgspec.json.decode(read_state(self._cache.with_name(TESTS)), type=_KnownTests)
             self._accepted = known.tests | self._accepted
 
     def listen(self, record: Record) -> None:

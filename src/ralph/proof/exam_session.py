@@ -30,9 +30,8 @@ from ralph.proof.acceptance_tests import AcceptanceStore, StoryAcceptance, has_c
 from ralph.proof.checks import Checks
 from ralph.proof.exam import Finding, evaluate, focused, story_for
 from ralph.proof.files import is_collected
+from ralph.state.names import EXAM
 
-FILE = "exam.json"
-"""In the plan's own folder of the state."""
 READS_HISTORY = tuple(f"Bash(git {verb}:*)" for verb in ("log", "show", "diff", "blame", "reflog", "whatchanged"))
 """Tools that an exam has no use for: it must not know the history of the implementation."""
 
@@ -49,7 +48,7 @@ class ExamRounds:
     """How many rounds there were, over runs."""
 
     def __init__(self, folder: Path, store: AcceptanceStore) -> None:
-        self._file = folder / FILE
+        self._file = folder / EXAM
         self._store = store
 
     def of(self, plan: Plan) -> Rounds:

@@ -43,7 +43,8 @@ from ralph.proof.dependencies import (
 from ralph.proof.environment import HomeSettings
 from ralph.proof.files import Role, role_of
 from ralph.proof.results import read_tests, report_environment
-from ralph.state.places import CHECKOUT_ID, checkout_folder, plan_state, workspace_state
+from ralph.state.names import CHECKOUT_ID, INDEX, PROOF_PLACE, REPORTS
+from ralph.state.places import checkout_folder, plan_state, workspace_state
 
 BUILD_CACHES = frozenset({
     "__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", "target", ".gradle", ".next", ".turbo", ".nx",
@@ -350,8 +351,6 @@ def telling_line(output: str) -> str:
     return lines[-1][:200] if lines else "no output"
 
 
-_KNOWN = "proof-place.json"
-"""In the plan's own folder: the way that was chosen last, and for which checks and dependencies."""
 IN_PLACE = "in-place"
 
 
@@ -385,7 +384,7 @@ def request_for(
         workspace=ref.root,
         state=workspace_state(ref.root, env),
         plan_state=plan_state(ref, env),
-        index_file=plan_state(ref, env) / "index",
+        index_file=plan_state(ref, env) / INDEX,
         run=run,
         env=env,
         runner=runner or Runner(ceiling=config.time_ceiling),
@@ -409,13 +408,13 @@ class Known(Struct, frozen=True):
 
 def last_choice(request: Request) -> Known | None:
     try:
-        return msgspec.json.decode(read_state(request.plan_state / _KNOWN), type=Known)
+        return msgspec.json.decode(read_state(request.plan_state / PROOF_PLACE), type=Known)
     except (OSError, msgspec.DecodeError):
         return None
 
 
 def remember(request: Request, known: Known) -> None:
-    path = make_folder(request.plan_state, private=True) / _KNOWN
+    path = make_folder(request.plan_state, private=True) / PROOF_PLACE
     write_bytes(path, msgspec.json.encode(known), mode=0o600, durable=False)
 
 
@@ -429,7 +428,7 @@ def workspace_place(request: Request, note: str = "") -> InPlace:
         request.runner,
         base | dict([run_marks(request.run)[0]]),
         root=request.workspace,
-        reports=request.plan_state / "reports",
+        reports=request.plan_state / REPORTS,
         note=note,
     )
 

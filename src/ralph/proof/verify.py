@@ -26,13 +26,11 @@ from ralph.host.git.repo import Repo
 from ralph.host.git.snapshot import snapshot_tree
 from ralph.host.redaction import redact_struct
 from ralph.proof.check_run import keeper, run_check
-from ralph.proof.checks import BASELINE
 from ralph.proof.records import Pass, Proof, Proofs, from_commits, gather
+from ralph.state.names import AUDIT_INDEX, BASELINE, CHECK_OUTPUTS, VERIFIED
 from ralph.state.places import plan_state, workspace_state
 from ralph.workspace.find import OpenPlan
 from ralph.workspace.own_files import bookkeeping
-
-_FILE = "verified.json"
 
 
 def run_checks(
@@ -55,7 +53,7 @@ def run_checks(
             timeout=check.timeout,
             cwd=check.cwd,
             required=check.required,
-            keep=keeper(plan_state(ref, env) / "checks", "verify", check),
+            keep=keeper(plan_state(ref, env) / CHECK_OUTPUTS, "verify", check),
         )
         if not result.passed and check.command in before and not check.story:
             result = msgspec.structs.replace(result, failed_before=True, required=False)
@@ -79,7 +77,7 @@ def chosen_for(config: Config, plan: Plan, story: Story | None, when: When) -> t
 
 def current_tree(repo: Repo, ref: PlanRef, env: Mapping[str, str]) -> str:
     """The id of the current working tree, computed with an index that no run uses."""
-    return snapshot_tree(repo, make_folder(plan_state(ref, env), private=True) / "audit-index")
+    return snapshot_tree(repo, make_folder(plan_state(ref, env), private=True) / AUDIT_INDEX)
 
 
 def pin(repo: Repo, ref: PlanRef, tree: str) -> None:
@@ -103,13 +101,13 @@ def keep_pass(
 ) -> Pass:
     passed = all(result.passed for result in results if result.required)
     made = Pass(at=time.time(), tree=tree, check_set=set_id(chosen), passed=passed, checks=results)
-    path = make_folder(plan_state(ref, env), private=True) / _FILE
+    path = make_folder(plan_state(ref, env), private=True) / VERIFIED
     write_bytes(path, msgspec.json.encode(redact_struct(made)), mode=0o600)
     return made
 
 
 def read_pass(ref: PlanRef, env: Mapping[str, str]) -> Pass | None:
-    path = plan_state(ref, env) / _FILE
+    path = plan_state(ref, env) / VERIFIED
     if not path.exists():
         return None
     try:

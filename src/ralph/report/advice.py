@@ -27,7 +27,7 @@ from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
 from ralph.notify.message import Message, Moment
 from ralph.plans.registry import traits
-from ralph.state.runs import WORKTREES
+from ralph.state.names import WORKTREES
 
 _MOST_NAMED = 3
 

@@ -37,7 +37,7 @@ from ralph.journal.run_state import RunState
 from ralph.proof.records import NOT_EXAMINED, NamedCommit, commits_by_story
 from ralph.report.explain import Explanation, explain
 from ralph.state.places import home, plan_state
-from ralph.workspace.answers import answers_path, read_answers
+from ralph.workspace.stuck_stories import read_answers
 
 
 class StoryCommit(Struct, frozen=True):
@@ -374,7 +374,7 @@ def _questions(
     if started is not None:
         plan = Path(started.plan)
         ref = PlanRef(started.layout, Path(started.workspace), plan.parent, plan, started.name)
-        kept = read_answers(answers_path(plan_state(ref, env))).stories
+        kept = read_answers(plan_state(ref, env)).stories
         answered = {answer.question for answers in kept.values() for answer in answers}
     for story, mine in work.items():
         known = state.stories.get(story)

@@ -24,17 +24,18 @@ from ralph.engine.decide import decide
 from ralph.engine.prepare import attempt_number, next_reviewer
 from ralph.host.git.repo import FileId, Repo
 from ralph.prompts.review import Matter
-from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore, has_check, is_needed
+from ralph.proof.acceptance_tests import AcceptanceStore, has_check, is_needed
 from ralph.proof.exam_session import ExamRounds, is_due
 from ralph.review.material import Reviewing
 from ralph.run.session import Known, session_for
 from ralph.run.spec import Launched, RunSpec
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
+from ralph.state.names import ACCEPTANCE
 from ralph.state.places import plan_state, workspace_state
 from ralph.workspace.control import notes_for
 from ralph.workspace.find import find_repo, store_for
-from ralph.workspace.own_files import WorkspaceDesk, bookkeeping
+from ralph.workspace.own_files import RequestFiles, bookkeeping
 from ralph.workspace.runs import feedback
 
 
@@ -66,7 +67,7 @@ def next_move(prepared: Launched, env: Mapping[str, str], spending: Spending | N
     """The first thing a run would do."""
     config, plan = prepared.settings.config, prepared.plan
     folder = plan_state(prepared.ref, env)
-    tests = AcceptanceStore(folder / FOLDER)
+    tests = AcceptanceStore(folder / ACCEPTANCE)
     due = prepared.options.exam or (
         not prepared.options.stories and is_due(config, plan, ExamRounds(folder, tests).of(plan))
     )
@@ -98,7 +99,7 @@ def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: 
         reviewer=next_reviewer(reviewers, story) if move.mode is Mode.REVIEW else "",
     )
     spec = RunSpec(run="dry-run", ref=prepared.ref, settings=prepared.settings, repo=_no_repo(prepared))
-    request = WorkspaceDesk(prepared.ref.root, prepared.ref.folder).request
+    request = RequestFiles(prepared.ref.root, prepared.ref.folder).request
     notes = tuple(note.text for _, note in notes_for(plan_state(prepared.ref, env), move.story))
     last = to_be_told(feedback(prepared.ref, env), move.story)
     matter = _matter(prepared, attempt, env) if move.mode is Mode.REVIEW else None

@@ -22,10 +22,11 @@ from ralph.journal.records import read
 from ralph.plans.registry import traits
 from ralph.proof.verify import pin
 from ralph.run.spec import RunSpec
+from ralph.state.names import INDEX
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path
 from ralph.workspace.find import OpenPlan, store_for
-from ralph.workspace.own_files import WorkspaceDesk
+from ralph.workspace.own_files import RequestFiles
 from ralph.workspace.tracker import Tracking
 
 Tell = Callable[[str], None]
@@ -46,12 +47,12 @@ def finish_run(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) ->
 def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> None:
     if stop.reason is Reason.REPOSITORY:
         return
-    release(spec.repo, plan_state(spec.ref, env) / "index")
+    release(spec.repo, plan_state(spec.ref, env) / INDEX)
     complete = stop.reason is Reason.COMPLETE
     if complete or stop.reason is Reason.OPEN_FINDINGS:
         _keep_proven_tree(spec, env)
     if complete and traits(spec.ref.layout).waits_by_file:
-        WorkspaceDesk(spec.ref.root, spec.ref.folder).complete()
+        RequestFiles(spec.ref.root, spec.ref.folder).complete()
     if stop.reason not in BY_SIGNAL:
         # A user who stops a run does not want to wait for the project's hooks again.
         _record(spec, env, tell)

@@ -12,11 +12,10 @@ from ralph.core.ports import PlanRef
 from ralph.memory.store import Memory
 from ralph.memory.store import take_in as take_in_learnings
 from ralph.plans.store import PlanStore
+from ralph.state.names import ADDITIONS
 from ralph.state.places import plan_state
-from ralph.workspace.answers import reopen
-from ralph.workspace.answers import take_in as take_in_answers
-from ralph.workspace.own_files import WorkspaceDesk
-from ralph.workspace.retry import take_in as take_in_retries
+from ralph.workspace.own_files import RequestFiles
+from ralph.workspace.stuck_stories import reopen, take_in_answers, take_in_retries
 
 
 class Inbox(Struct, frozen=True):
@@ -24,7 +23,7 @@ class Inbox(Struct, frozen=True):
     env: Mapping[str, str]
     store: PlanStore
     memory: Memory
-    requests: WorkspaceDesk
+    requests: RequestFiles
     begin_watch: Callable[[], Sequence[str]]
     """Take the rules and the log as they are now: what changed between iterations is the user's."""
 
@@ -36,7 +35,7 @@ class Inbox(Struct, frozen=True):
             if self.requests.asks_by_file and not self.requests.waiting():  # the user has removed the file
                 messages += [f"{story} is open again: WAITING was removed" for story in reopen(store, store.load())]
         messages += self.begin_watch()
-        if (state / "additions").is_dir():
+        if (state / ADDITIONS).is_dir():
             from ralph.planning.add import take_in  # few runs need it
 
             messages += take_in(self.ref, self.env)

@@ -28,7 +28,6 @@ from ralph.core.ports import Session
 from ralph.core.run_ports import Ask
 from ralph.core.text import one_line
 from ralph.engine.loop import Loop
-from ralph.engine.recover import AGENTS_ENDED, ALIVE
 from ralph.engine.run import Control
 from ralph.host.clocks import SteadyClock
 from ralph.host.files import make_folder, write_text
@@ -54,14 +53,15 @@ from ralph.run.wiring import make_run
 from ralph.run.worktrees import open_worktree, unfinished_worktree, unused_worktree
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
+from ralph.state.names import AGENTS_ENDED, ALIVE, GIT_LOCK, LAST_RUN, RUN_LOCK
 from ralph.state.places import plan_state, workspace_state
-from ralph.state.runs import LAST_RUN, forget_open_run, journal_path, new_run_id, record_open_run
+from ralph.state.runs import forget_open_run, journal_path, new_run_id, record_open_run
 from ralph.workspace.control import Control as RequestedControl
 from ralph.workspace.control import carry_over
 from ralph.workspace.find import find_repo, open_ref, store_for
 from ralph.workspace.plan_edit import find_story
-from ralph.workspace.retry import CHANGED, failed_stories, listed, open_stories, renew, settings_key
 from ralph.workspace.runs import Recent, recent_of_all
+from ralph.workspace.stuck_stories import CHANGED, failed_stories, listed, open_stories, renew, settings_key
 from ralph.workspace.trust import ensure_trusted, gather
 
 Tell = Callable[[str], None]
@@ -228,7 +228,7 @@ def _locked(spec: RunSpec, plan: Plan, caller: Caller, files: WorkspaceFiles, ne
     owner = Owner.here(spec.run)
     pusher = [Pusher(spec.repo, env, tell, stop)] if spec.config.push == "after-story" else []
     # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.
-    with Lock(state / "run.lock").held_by(owner), Lock(spec.repo.git_dir / "ralph-run").held_by(owner), marked(state):
+    with Lock(state / RUN_LOCK).held_by(owner), Lock(spec.repo.git_dir / GIT_LOCK).held_by(owner), marked(state):
         closed = close_killed_runs(spec, files, env, stop, clock)
         found = situation(spec.repo)
         if not closed.what:  # what was recovered is told by the run

@@ -36,8 +36,9 @@ from ralph.run.repository import ours
 from ralph.run.spec import RunSpec, run_folder
 from ralph.run.wiring import make_run
 from ralph.state.locks import held_locks, is_at_work
+from ralph.state.names import GIT_LOCK, LAST_RUN, RUN_LOCK
 from ralph.state.places import plan_state, workspace_state
-from ralph.state.runs import LAST_RUN, forget_open_run, journal_path, last_run_id, list_runs, open_run, worktrees_of
+from ralph.state.runs import forget_open_run, journal_path, last_run_id, list_runs, open_run, worktrees_of
 from ralph.workspace.find import store_for
 from ralph.workspace.killed_sessions import close_sessions
 from ralph.workspace.own_files import Bookkeeping
@@ -94,7 +95,7 @@ def close_run(
     settings = load(root=ref.root, layout=ref.layout, name=None, env=env, flags={})
     state = plan_state(ref, env)
     sinks = sinks_of(ref, WorkspaceFiles(ref.root), env)
-    with Lock(state / "run.lock").held_by(Owner.here("recovery")), marked(state):
+    with Lock(state / RUN_LOCK).held_by(Owner.here("recovery")), marked(state):
         spec = RunSpec(run="", ref=ref, settings=settings, repo=repo)
         recovered, _ = _recover_last(spec, env, stop, sinks, clock)
     sinks.close()
@@ -109,7 +110,7 @@ def close_worktrees(ref: PlanRef, env: Mapping[str, str], stop: StopSignal, tell
             continue
         try:
             repo = identify(folder)
-            with Lock(repo.git_dir / "ralph-run").held_by(Owner.here("recovery")):
+            with Lock(repo.git_dir / GIT_LOCK).held_by(Owner.here("recovery")):
                 what = close_run(found.ref, repo, env, stop)
             forget_open_run(folder, env)
         except LockHeld:  # it is live after all

@@ -29,16 +29,17 @@ from ralph.plans.registry import layout, traits
 from ralph.prompts.memory import cue_for
 from ralph.prompts.review import Matter, schema_for
 from ralph.prompts.session import Briefing, Count, Notes, Paths, Template, build
-from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore
+from ralph.proof.acceptance_tests import AcceptanceStore
 from ralph.proof.exam_session import READS_HISTORY
 from ralph.review.material import Reviewing
 from ralph.run.spec import RunSpec
 from ralph.session.choice import who_works
 from ralph.session.hook_policy import allowed_folders, prepare_hooks
+from ralph.state.names import ACCEPTANCE
 from ralph.state.places import plan_state
-from ralph.workspace.answers import answers_path, read_answers
 from ralph.workspace.control import Guidance
 from ralph.workspace.find import store_for
+from ralph.workspace.stuck_stories import read_answers
 
 _LIMIT = 1_000_000
 _MOST_PATTERNS = 20
@@ -162,7 +163,7 @@ def brief(
     where = layout(ref.layout).locations(ref)
     memory = memory_of(ref, where, env)
     template, name = _template(ref, where, config, mode, step)
-    acceptance = AcceptanceStore(plan_state(ref, env) / FOLDER).of(story.id) if story else None
+    acceptance = AcceptanceStore(plan_state(ref, env) / ACCEPTANCE).of(story.id) if story else None
     when: When = "review" if mode is Mode.REVIEW else "story"
     return Briefing(
         traits=traits(ref.layout),
@@ -198,7 +199,7 @@ def brief(
         feedback=known.feedback,
         guidance=known.guidance,
         matter=_told_of(known.matter, acceptance),
-        answers=read_answers(answers_path(plan_state(ref, env))).of(story.id if story else ""),
+        answers=read_answers(plan_state(ref, env)).of(story.id if story else ""),
         review=config.review.when == "always",
         review_cap=config.review.cap,
         exam=_exam(ref, where, plan, env) if mode is Mode.EXAM else "",

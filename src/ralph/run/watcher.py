@@ -45,6 +45,7 @@ from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.memory.learn import LASTING_FILES
 from ralph.memory.store import Memory, memory_text
 from ralph.prompts.templates import REVIEWERS
+from ralph.state.names import MEMORY, RULES, RULES_BEFORE
 from ralph.state.places import home, state_home, trust_file, user_config
 from ralph.workspace.own_files import Bookkeeping
 
@@ -64,7 +65,6 @@ _GRANTS = (
 _FEW = 5
 _ROUNDS = 3
 """Removing a link shows what it hid."""
-_RECORD = "rules.before"
 _SETTINGS, _GRANTED = "settings", "client settings of the user"
 _LASTING_FOLDER = ".claude/rules/"
 _BULLET = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s")
@@ -134,7 +134,7 @@ class Watcher:
         """Changed by an agent because its story says so."""
         self._skip = {state_home(env), *(top / name for top in self._tops for name in _SKIPPED)}
         self._before = self._saved() or self._read()
-        self._memory = MemoryWatch(memory, folder / "memory") if memory else None
+        self._memory = MemoryWatch(memory, folder / MEMORY) if memory else None
         self._may_add_to = settings.config.memory.repo_file
         self._news: list[str] = []
 
@@ -148,7 +148,7 @@ class Watcher:
         self._before, self._allowed, self._news = now, set(), []
         make_folder(self._folder, private=True)
         kept = {os.fsencode(path): entry for path, entry in now.items()}
-        write_bytes(self._folder / _RECORD, msgspec.msgpack.encode(kept), mode=0o600, durable=False)
+        write_bytes(self._folder / RULES_BEFORE, msgspec.msgpack.encode(kept), mode=0o600, durable=False)
         return [*told, *news]
 
     def accept(self, paths: Iterable[str]) -> None:
@@ -163,7 +163,7 @@ class Watcher:
     def listen(self, record: JournalRecord) -> None:
         event = record.event
         if isinstance(event, RunEnded):  # the record is for a killed run; settings may hold secrets
-            (self._folder / _RECORD).unlink(missing_ok=True)
+            (self._folder / RULES_BEFORE).unlink(missing_ok=True)
         if not isinstance(event, IterationEnded) or not event.kind.keeps_work:
             return
         for path in event.files:
@@ -215,7 +215,7 @@ class Watcher:
         is_known = str(path) in self._before
         if not is_known and not os.path.lexists(path):  # it went with the folder around it
             return ""
-        copy = self._folder / "rules" / f"{iteration:04}" / self._name(path).replace("~", "home").lstrip("/")
+        copy = self._folder / RULES / f"{iteration:04}" / self._name(path).replace("~", "home").lstrip("/")
         base = next((base for base in self._bases if path.is_relative_to(base)), path.parent)
         if base in self._bases and os.path.realpath(base) != self._bases[base]:
             return ""
@@ -229,7 +229,7 @@ class Watcher:
     def _saved(self) -> Record | None:
         """What was recorded by the same run before it was killed."""
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            kept = msgspec.msgpack.decode(read_state(self._folder / _RECORD), type=dict[bytes, Entry])
+            kept = msgspec.msgpack.decode(read_state(self._folder / RULES_BEFORE), type=dict[bytes, Entry])
             return {os.fsdecode(path): entry for path, entry in kept.items()}
         return None
 

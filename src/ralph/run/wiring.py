@@ -17,15 +17,14 @@ from ralph.engine.agent_run import AgentRunner
 from ralph.engine.run import Control, Places, Proving, Run, Steps
 from ralph.engine.steps import Pipeline, PlannedStep
 from ralph.engine.wait import wait
-from ralph.host.git.authorship import GIT_TRACE
 from ralph.host.git.ignored import KeepIgnored
 from ralph.host.git.situation import untracked
 from ralph.host.git.work_tree import GitWorkTree
 from ralph.journal.records import Journal
 from ralph.memory.store import Touched, memory_of
 from ralph.plans.registry import traits
-from ralph.proof.acceptance_tests import FOLDER, AcceptanceStore, StoryAcceptance
-from ralph.proof.checks import BASELINE, AskBaseline, Checks
+from ralph.proof.acceptance_tests import AcceptanceStore, StoryAcceptance
+from ralph.proof.checks import AskBaseline, Checks
 from ralph.proof.exam_session import Exam, ExamRounds
 from ralph.proof.place import Runner, ignored_work, request_for, workspace_place
 from ralph.proof.place_choice import choose_place
@@ -38,12 +37,12 @@ from ralph.run.time_left import TimeLeft
 from ralph.run.watcher import Watcher, protection
 from ralph.session.limits import allowance_of, rules_of
 from ralph.session.steps import Planned, plan_steps
+from ralph.state.names import ACCEPTANCE, BASELINE, CHECK_OUTPUTS, GIT_TRACE, INDEX, RAW
 from ralph.state.places import home, plan_state, workspace_state
-from ralph.state.runs import RAW
 from ralph.workspace.control import Guidance
 from ralph.workspace.find import store_for
-from ralph.workspace.own_files import Bookkeeping, WorkspaceDesk, bookkeeping
-from ralph.workspace.retry import settings_key
+from ralph.workspace.own_files import Bookkeeping, RequestFiles, bookkeeping
+from ralph.workspace.stuck_stories import settings_key
 from ralph.workspace.tracker import Tracking
 
 
@@ -90,7 +89,7 @@ def make_run(
     watcher = Watcher(ref, where, spec.settings, env, spec.repo.root, site.folder, memory, is_protected)
     for part in (guidance, touched, watcher, site.time_left, reviewing):
         journal.listen(part.listen)
-    requests = WorkspaceDesk(ref.root, ref.folder, asks_by_file=traits(ref.layout).waits_by_file)
+    requests = RequestFiles(ref.root, ref.folder, asks_by_file=traits(ref.layout).waits_by_file)
     account = account_of(spec.run, ref, spec.repo, config, env, spec.options.stories)
     budget = RunBudget(account, journal, _agent_runner(site, tree), control.clock)
     tracker = Tracking(ref, config, env)
@@ -121,7 +120,7 @@ def _work_tree(site: Site) -> GitWorkTree:
         limits.file_kb << 10, limits.total_mb << 20, lambda path: own.covers(path) or path.startswith(own.own)
     )
     keep = ignored if limits.file_kb else None
-    index, trace = site.state / "index", site.folder / GIT_TRACE
+    index, trace = site.state / INDEX, site.folder / GIT_TRACE
     return GitWorkTree(site.spec.repo, index, hook_env, site.control.stop, keep, trace)
 
 
@@ -130,9 +129,9 @@ def _proving(
 ) -> tuple[Proving, Callable[[str], bool] | None]:
     """What proves a story, and which files are protected: by the settings, or because they are acceptance tests."""
     spec, config, repo, journal, own = site.spec, site.spec.config, site.spec.repo, site.journal, site.own
-    runner = Runner(ceiling=config.time_ceiling, stop=site.control.stop, outputs=site.folder / "checks")
+    runner = Runner(ceiling=config.time_ceiling, stop=site.control.stop, outputs=site.folder / CHECK_OUTPUTS)
     request = request_for(spec.ref, repo, config, site.env, spec.run, runner)
-    tests = AcceptanceStore(site.state / FOLDER)
+    tests = AcceptanceStore(site.state / ACCEPTANCE)
 
     def is_same(old: str, new: str) -> bool:
         from ralph.proof.verify import differs  # once in a run, at most

@@ -14,8 +14,9 @@ from ralph.host.files import make_folder
 from ralph.host.git.command import ask, git, line
 from ralph.host.git.repo import Repo, identify
 from ralph.state.locks import is_at_work
+from ralph.state.names import WORKTREES
 from ralph.state.places import plan_state, workspace_state
-from ralph.state.runs import WORKTREES, list_runs, moved_to, worktrees_of
+from ralph.state.runs import list_runs, moved_to, worktrees_of
 from ralph.workspace.find import store_for
 
 _CONFIG = ("config.yaml", "configs", "prompts")

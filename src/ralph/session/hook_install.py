@@ -23,6 +23,7 @@ from ralph.host.git.command import ask
 from ralph.session.hook_policy import hook_command
 from ralph.session.hook_settings import Found, find_hooks, with_hooks, without_hooks
 from ralph.state.locks import describe, held_locks
+from ralph.state.names import HOOK_INSTALLS, PLANS
 from ralph.state.places import home, state_home, workspace_state
 
 _LARGEST = 8 * 1024 * 1024
@@ -205,7 +206,7 @@ def _live_run(root: Path | None, env: Mapping[str, str]) -> str:
     """The active run on this workspace. Empty: none."""
     if root is None:
         return ""
-    held = next(held_locks(workspace_state(root, env) / "plans"), None)
+    held = next(held_locks(workspace_state(root, env) / PLANS), None)
     return f"{describe(held[1])} is active; they act in clients that it starts" if held else ""
 
 
@@ -271,7 +272,7 @@ def _sound(backup: Path | None) -> bytes:
 
 def _record_file(target: Target, env: Mapping[str, str]) -> Path:
     name = hashlib.sha256(os.fsencode(os.path.abspath(target.file))).hexdigest()[:16]  # noqa: PTH100
-    return state_home(env) / "hooks" / f"{name}.json"
+    return state_home(env) / HOOK_INSTALLS / f"{name}.json"
 
 
 def _recorded(target: Target, env: Mapping[str, str]) -> Record | None:

@@ -21,8 +21,9 @@ from ralph.core.run_ports import Attempt
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.git.repo import find_repository
 from ralph.host.process.tree import identify
+from ralph.state.names import ANSWERED, CLIENT_SETTINGS, HOOK_SESSIONS, PLAN_BEFORE, POLICY, RECORDS
 from ralph.state.places import home
-from ralph.workspace.own_files import WorkspaceDesk, bookkeeping
+from ralph.workspace.own_files import RequestFiles, bookkeeping
 
 EVENTS = (
     "PreToolUse",
@@ -37,8 +38,6 @@ _INSTALLED_IN = Path(__file__).resolve().parents[2]
 _TIMEOUTS = {"Stop": 30, "SessionEnd": 5}
 _TIMEOUT = 15
 _TOOLS = "*"
-BEFORE = "plan.before"
-"""The plan as it was when the session began, for the rules about transitions."""
 
 _NOT_STARTED = "Ralph's hook could not start, so this call was not checked and is denied. End your turn."
 
@@ -56,13 +55,13 @@ def prepare_hooks(
     ref: PlanRef, where: Locations, config: Config, attempt: Attempt, run: str, folder: Path, env: Mapping[str, str]
 ) -> HookFiles:
     """Write policy and settings for one client process. `folder` is the run's own, in the state folder."""
-    state = make_folder(folder / "hooks" / f"{attempt.number:04}", private=True)
+    state = make_folder(folder / HOOK_SESSIONS / f"{attempt.number:04}", private=True)
     nonce = os.urandom(16).hex()
-    records = state / "records.jsonl"
-    policy_path = state / "policy.json"
-    for left in (records, state / "answered"):  # by an earlier session of the same iteration
+    records = state / RECORDS
+    policy_path = state / POLICY
+    for left in (records, state / ANSWERED):  # by an earlier session of the same iteration
         left.unlink(missing_ok=True)
-    request = WorkspaceDesk(ref.root, ref.folder).request
+    request = RequestFiles(ref.root, ref.folder).request
     repo = find_repository(ref.root, config.repo or None, home(env))
     policy = {
         "nonce": nonce,
@@ -93,9 +92,9 @@ def prepare_hooks(
         "request": str(request),
         "unreviewed": [s.id for s in attempt.reading.plan.stories if s.is_done and s.review.status is None],
     }
-    write_bytes(state / BEFORE, attempt.reading.source, mode=0o600, durable=False)
+    write_bytes(state / PLAN_BEFORE, attempt.reading.source, mode=0o600, durable=False)
     write_bytes(policy_path, as_json(policy), mode=0o600, durable=False)
-    settings_path = state / "settings.json"
+    settings_path = state / CLIENT_SETTINGS
     write_bytes(settings_path, msgspec.json.encode(client_settings(strict=True)), mode=0o600, durable=False)
     return HookFiles(settings_path, {"RALPH_POLICY": str(policy_path), "RALPH_NONCE": nonce}, records, state)
 

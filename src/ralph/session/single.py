@@ -38,6 +38,7 @@ from ralph.journal.records import Journal, Listener
 from ralph.session.full_output import Overheard
 from ralph.session.hook_policy import as_json, client_settings, guard_section, writable_places
 from ralph.session.limits import allowance_of
+from ralph.state.names import CLIENT_SETTINGS, GIT_LOCK, HOOK_SESSIONS, INDEX, POLICY, RAW, RECORDS
 
 _LOOKS = "Read,Grep,Glob"
 _GIT = ("log", "show", "diff", "status", "ls-files", "blame")
@@ -109,7 +110,7 @@ class Sessions:
     @property
     def raw(self) -> Path:
         """The complete output of the agents."""
-        return self._folder / "raw"
+        return self._folder / RAW
 
     def ask(self, prompt: str, schema: str) -> Said:
         self._count += 1
@@ -184,7 +185,7 @@ class Sessions:
 
     def _hooks(self) -> HookFiles:
         """The command guard and the hooks' canary. Nothing may be edited, so read-before-edit is not needed."""
-        state = make_folder(self._folder / "hooks" / f"{self._count:04}", private=True)
+        state = make_folder(self._folder / HOOK_SESSIONS / f"{self._count:04}", private=True)
         nonce = os.urandom(16).hex()
         guard = guard_section(self._config)
         policy = {
@@ -195,17 +196,17 @@ class Sessions:
             "mode": "plan",
             "workspace": str(self._root),
             "state": str(state),
-            "records": str(state / "records.jsonl"),
+            "records": str(state / RECORDS),
             "writable": writable_places(self._env),
             "protected": ["*"],
             "guard": guard | {"deny": [*guard["deny"], *_WRITES], "enabled": True},
         }
-        write_bytes(state / "policy.json", as_json(policy), mode=0o600, durable=False)
+        write_bytes(state / POLICY, as_json(policy), mode=0o600, durable=False)
         write_bytes(
-            state / "settings.json", msgspec.json.encode(client_settings(strict=True)), mode=0o600, durable=False
+            state / CLIENT_SETTINGS, msgspec.json.encode(client_settings(strict=True)), mode=0o600, durable=False
         )
-        env = {"RALPH_POLICY": str(state / "policy.json"), "RALPH_NONCE": nonce}
-        return HookFiles(state / "settings.json", env, state / "records.jsonl", state)
+        env = {"RALPH_POLICY": str(state / POLICY), "RALPH_NONCE": nonce}
+        return HookFiles(state / CLIENT_SETTINGS, env, state / RECORDS, state)
 
     @contextlib.contextmanager
     def _unchanged(self, stop: StopSignal) -> Iterator[list[tuple[tuple[str, ...], str]]]:
@@ -214,14 +215,14 @@ class Sessions:
         if self._repo is None:
             yield found
             return
-        lock = Lock(self._repo.git_dir / "ralph-run")
+        lock = Lock(self._repo.git_dir / GIT_LOCK)
         try:
             lock.acquire(Owner.here(self._folder.name))
         except LockHeld:
             yield found
             return
         try:
-            tree = GitWorkTree(self._repo, self._folder / "index", {}, stop)
+            tree = GitWorkTree(self._repo, self._folder / INDEX, {}, stop)
             before = tree.checkpoint()
             try:
                 yield found

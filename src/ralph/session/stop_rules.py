@@ -20,6 +20,7 @@ from ralph.host.files import read_bytes, read_state
 from ralph.host.git.repo import identify
 from ralph.host.git.situation import situation
 from ralph.plans.registry import layout
+from ralph.state.names import ANSWERED, PLAN_BEFORE
 
 _MOST = 10
 _LARGEST_REQUEST = 64 * 1024
@@ -82,7 +83,7 @@ def _problem(found: Problem) -> str:
 def _before(policy: StopPolicy, found: Any) -> Plan | None:
     """Without a snapshot only the invariants can be checked; the loop checks the transitions afterwards."""
     try:
-        plan: Plan = found.parse(read_state(Path(policy.state) / "plan.before"), policy.plan)
+        plan: Plan = found.parse(read_state(Path(policy.state) / PLAN_BEFORE), policy.plan)
     except (OSError, PlanError):
         return None
     return plan
@@ -128,7 +129,7 @@ def _no_verdict(policy: StopPolicy) -> str:
 
 def _has_answered(policy: StopPolicy) -> bool:
     """Whether the verdict was given through the client's schema or in the request file, so the plan need not change."""
-    if policy.state and Path(policy.state, "answered").exists():
+    if policy.state and Path(policy.state, ANSWERED).exists():
         return True
     if not policy.request:
         return False

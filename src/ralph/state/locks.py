@@ -22,10 +22,9 @@ from ralph.host import locks
 from ralph.host.locks import Lock, Owner
 from ralph.host.process import tree
 from ralph.host.process.table import ProcessId, open_files
+from ralph.state.names import EDIT_LOCK, RUN_LOCK
 from ralph.state.places import plan_state, state_home, workspace_id
 
-RUN_LOCK = "run.lock"
-EDIT_LOCK = "edit.lock"
 _PATIENCE = 10.0
 
 

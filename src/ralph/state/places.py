@@ -10,9 +10,7 @@ from pathlib import Path
 
 from ralph.core.ports import PlanRef
 from ralph.host.files import read_state
-
-CHECKOUT_ID = "checkout-id"
-"""In the workspace's state: the random number that names the folder of its proof checkout."""
+from ralph.state.names import CHECKOUT_ID, PLANNING, PLANS, TRUST
 
 
 def home(env: Mapping[str, str]) -> Path:
@@ -51,15 +49,15 @@ def plan_state(ref: PlanRef, env: Mapping[str, str]) -> Path:
     relative = os.path.relpath(ref.path, ref.root)
     slug = re.sub(r"[^A-Za-z0-9_-]+", "-", f"{ref.layout}-{ref.name}")[:60].strip("-")
     name = f"{slug}-{hashlib.sha256(os.fsencode(relative)).hexdigest()[:8]}"
-    return workspace_state(ref.root, env) / "plans" / name
+    return workspace_state(ref.root, env) / PLANS / name
 
 
 def planning_folder(root: Path, env: Mapping[str, str]) -> Path:
-    return workspace_state(root, env) / "planning"
+    return workspace_state(root, env) / PLANNING
 
 
 def trust_file(root: Path, env: Mapping[str, str]) -> Path:
-    return workspace_state(root, env) / "trust.json"
+    return workspace_state(root, env) / TRUST
 
 
 def checkout_folder(state: Path, env: Mapping[str, str]) -> Path:

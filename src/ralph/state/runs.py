@@ -19,6 +19,7 @@ from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import make_folder, read_bytes, read_state, write_bytes
 from ralph.state.locks import is_at_work
+from ralph.state.names import JOURNAL, LAST_RUN, OPEN_RUNS, RUNS, WORKTREES
 from ralph.state.places import plan_state, state_home, workspace_id, workspace_state
 
 
@@ -29,12 +30,6 @@ def new_run_id(now: float) -> str:
 
 
 RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
-LAST_RUN = "last-run"
-"""In a plan's folder: the ID of its last run."""
-WORKTREES = "worktrees"
-"""In a workspace's folder: the worktrees that runs created from it, each with the name of its run."""
-_OPEN_RUNS = "trees"
-"""In the state folder: which run has not ended, by working tree."""
 
 
 def last_run_id(plan_state: Path) -> str:
@@ -47,16 +42,11 @@ def last_run_id(plan_state: Path) -> str:
 
 
 def runs_folder(workspace_state: Path) -> Path:
-    return workspace_state / "runs"
-
-
-RAW = "raw"
-"""The subfolder of a run's folder that holds its agents' output."""
-_JOURNAL = "events.jsonl"
+    return workspace_state / RUNS
 
 
 def journal_path(workspace_state: Path, run: str) -> Path:
-    return runs_folder(workspace_state) / run / _JOURNAL
+    return runs_folder(workspace_state) / run / JOURNAL
 
 
 def raw_name(iteration: int, step: str) -> str:
@@ -68,7 +58,7 @@ def list_runs(workspace_state: Path) -> list[str]:
     folder = runs_folder(workspace_state)
     if not folder.is_dir():
         return []
-    return sorted(entry.name for entry in folder.iterdir() if (entry / _JOURNAL).is_file())
+    return sorted(entry.name for entry in folder.iterdir() if (entry / JOURNAL).is_file())
 
 
 def find_run(runs: Sequence[str], wanted: str = "") -> str:
@@ -124,7 +114,7 @@ def forget_open_run(tree: Path, env: Mapping[str, str]) -> None:
 
 
 def _file(tree: Path, env: Mapping[str, str]) -> Path:
-    return state_home(env) / _OPEN_RUNS / f"{workspace_id(tree)}.json"
+    return state_home(env) / OPEN_RUNS / f"{workspace_id(tree)}.json"
 
 
 def worktrees_of(root: Path, env: Mapping[str, str]) -> Iterator[tuple[Path, Path]]:

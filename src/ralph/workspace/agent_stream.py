@@ -34,8 +34,9 @@ from ralph.core.text import clean, one_line
 from ralph.host.process.output import LineSplitter, Oversize
 from ralph.host.process.raw_log import RawTail
 from ralph.journal.run_state import RunState
+from ralph.state.names import RAW
 from ralph.state.places import workspace_state
-from ralph.state.runs import RAW, journal_path, raw_name
+from ralph.state.runs import journal_path, raw_name
 
 _KEPT = 60
 """How many lines and calls are kept for a view."""

@@ -24,8 +24,8 @@ from ralph.core.plan import Mode
 from ralph.core.verdict import Kind
 from ralph.host.process.signals import StopSignal
 from ralph.state import inbox
+from ralph.state.names import NOTES, ORDERS
 
-ORDERS = "control"
 KEY = "Ctrl-\\"
 _SIGNALS = {signal.SIGINT: "Ctrl-C", getattr(signal, "SIGHUP", -1): "terminal closed"}
 _TICK = 0.2
@@ -108,7 +108,6 @@ class Control:
             self._stop.request(signal.SIGINT)
 
 
-NOTES = "notes"
 _CAME_TO_NOTHING = frozenset({Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED, Kind.MISCONFIGURED})
 
 

@@ -19,6 +19,7 @@ from ralph.host.files import read_state
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, layouts_in, plan_in, traits
 from ralph.plans.store import Loaded, PlanStore
+from ralph.state.names import SIDECAR
 from ralph.state.places import home, plan_state
 from ralph.workspace.settings_check import chosen_layout
 
@@ -155,7 +156,7 @@ def current_branch(root: Path) -> str:
 
 def store_for(ref: PlanRef, env: Mapping[str, str], settings: str = "") -> PlanStore:
     """`settings`: the identity of a run's settings, for a store that a run writes to."""
-    return PlanStore(ref, LAYOUTS.get(ref.layout), plan_state(ref, env) / "beside.json", settings)
+    return PlanStore(ref, LAYOUTS.get(ref.layout), plan_state(ref, env) / SIDECAR, settings)
 
 
 def open_settings(args: Namespace, env: Mapping[str, str] | None = None) -> tuple[Path | None, str, Settings]:

@@ -23,7 +23,8 @@ from ralph.core.text import estimate_tokens
 from ralph.host import locks
 from ralph.journal.ledger import Book, Reserve, Settle, local_day
 from ralph.journal.records import Journal, read
-from ralph.state.runs import RAW, raw_name
+from ralph.state.names import RAW
+from ralph.state.runs import raw_name
 from ralph.workspace.agent_stream import AgentStream
 
 _KILLED = "the loop was killed"

@@ -21,18 +21,9 @@ from ralph.host.removal import remove_tree
 from ralph.plans.registry import traits
 
 _FILES = (
-    "WAITING",
-    "COMPLETE",
-    "run_state.json",
-    "aggregate.json",
-    "current-story",
-    ".checkpoint",
-    "session.log",
-    "sessions.log",
-    "failure-context.log",
-    "failure-context.log.1",
-    "activity.log",
-)
+    "WAITING", "COMPLETE", "run_state.json", "aggregate.json", "current-story", ".checkpoint", "session.log",
+    "sessions.log", "failure-context.log", "failure-context.log.1", "activity.log",
+)  # fmt: skip
 _FOLDERS = ("runs", "logs")
 _CACHES = frozenset({
     "__pycache__", ".pytest_cache", ".ruff_cache", ".mypy_cache", ".hypothesis", ".tox", ".nox", ".coverage",
@@ -99,7 +90,7 @@ _LIMIT = 64 * 1024
 _LONGEST = 4000
 
 
-class WorkspaceDesk:
+class RequestFiles:
     """`folder` is the plan's own; the sentinels are in the workspace's `.ralph/`, where users expect them."""
 
     def __init__(self, root: Path, folder: Path, *, asks_by_file: bool = False) -> None:

@@ -25,7 +25,8 @@ from ralph.host.files import open_state
 from ralph.host.locks import Lock
 from ralph.journal.records import pick, read
 from ralph.journal.run_state import RunState
-from ralph.state.locks import RUN_LOCK, is_at_work
+from ralph.state.locks import is_at_work
+from ralph.state.names import PLANS, RUN_LOCK
 from ralph.state.places import as_text, plan_state, workspace_state
 from ralph.state.runs import RUN_ID, copies_of, family, find_run, journal_path, last_run_id, list_runs
 from ralph.workspace.find import Choice, choose_plan, find_plans, root_of
@@ -140,7 +141,7 @@ def active_runs(root: Path, choice: Choice, env: Mapping[str, str]) -> list[Acti
     found = []
     for copy in copies_of(root, env):
         home = workspace_state(copy, env)
-        for state in sorted((home / "plans").glob("*/")):
+        for state in sorted((home / PLANS).glob("*/")):
             if (chosen is None or state.name in chosen) and (run := _run_of(state)):
                 found.append(ActiveRun(run, state, journal_path(home, run), str(copy) if copy != root else ""))
     return found
@@ -182,7 +183,7 @@ def run_to_watch(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]
     homes = {run: home for home in states for run in list_runs(home)}
     if choice != Choice() and not wanted:
         plans = [plan_state(ref, env).name for ref in _plans(root, choice)]
-        last = [last_run_id(home / "plans" / plan) for home in states for plan in plans]
+        last = [last_run_id(home / PLANS / plan) for home in states for plan in plans]
         homes = {run: homes[run] for run in last if run in homes}
         if not homes:
             raise UsageError("this plan has no runs yet", hint="`ralph run` starts one")

@@ -60,13 +60,8 @@ def _scripts(root: Path, settings: Settings) -> list[NamedCommand]:
 
 _CLIENT_SETTINGS = ".claude/settings.json"
 _CLIENT_HELPERS = (
-    "apiKeyHelper",
-    "awsAuthRefresh",
-    "awsCredentialExport",
-    "gcpAuthRefresh",
-    "otelHeadersHelper",
-    "statusLine",
-)
+    "apiKeyHelper", "awsAuthRefresh", "awsCredentialExport", "gcpAuthRefresh", "otelHeadersHelper", "statusLine",
+)  # fmt: skip
 """Settings of Claude Code that name a program."""
 
 

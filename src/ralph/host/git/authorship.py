@@ -30,8 +30,6 @@ from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import moments_of, shadow_of
 from ralph.host.git.snapshot import snapshot
 
-GIT_TRACE = "git-trace"
-"""The file in the run's folder to which every git process of the agents appends."""
 _MOST = 8 * 1024 * 1024
 _READING = frozenset((
     "blame", "cat-file", "check-attr", "check-ignore", "config", "count-objects", "describe", "diff", "diff-files",

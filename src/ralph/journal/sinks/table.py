@@ -20,9 +20,7 @@ from ralph.journal.sinks.state_files import (
     ralph_active,
 )
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
-
-BESIDE = "learnings.md"
-"""In the state folder, for layouts with neither learnings nor a progress log."""
+from ralph.state.names import LEARNINGS
 
 
 class _Kept(Struct, frozen=True):
@@ -42,7 +40,7 @@ def make_sinks(ref: PlanRef, where: Locations, files: WorkspaceFiles, state: Pat
     elif kept and where.learnings:
         sinks.append(Learnings(files, where.learnings))
     if state is not None and not where.learnings and not (where.progress and kept):
-        sinks.append(Learnings(WorkspaceFiles(state), state / BESIDE))
+        sinks.append(Learnings(WorkspaceFiles(state), state / LEARNINGS))
     return Sinks(files, sinks)
 
 
