@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.errors import SetupError
-from ralph.setup.ignore_lines import with_lines
+from ralph.setup.repository import with_lines
 from ralph.setup.write_files import Existing, NewFile, check_inside, place
 
 NOW = 1_800_000_000.0

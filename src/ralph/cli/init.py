@@ -371,7 +371,7 @@ def _top(path: Path, root: Path) -> str:
 
 
 def _examples(args: Namespace) -> int:
-    from ralph.setup.examples import write_examples
+    from ralph.setup.first_config import write_examples
 
     root = choose_root(args.project_dir, Path.cwd(), os.environ)
     placed = write_examples(root, time.time(), force=args.force)

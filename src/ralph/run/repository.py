@@ -19,7 +19,7 @@ from ralph.host.git.situation import Entry, Kind, Situation, abort_command, phra
 from ralph.proof.checks import made_by_checks
 from ralph.run.spec import RunSpec
 from ralph.run.worktrees import branch_of
-from ralph.setup.ignore_lines import is_only_added, keep_out_of_commits
+from ralph.setup.repository import is_only_added, keep_out_of_commits
 from ralph.state.places import plan_state
 from ralph.workspace.find import store_for
 from ralph.workspace.own_files import Bookkeeping, bookkeeping

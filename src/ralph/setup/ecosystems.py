@@ -146,9 +146,9 @@ class _PythonTools:
 
 
 def _python_manager(folder: Folder, project: object) -> str:
-    for lock, tool in (("uv.lock", "uv"), ("poetry.lock", "poetry"), ("pdm.lock", "pdm"), ("Pipfile.lock", "pipenv")):
-        if folder.has(lock):
-            return tool
+    locks = {"uv.lock": "uv", "poetry.lock": "poetry", "pdm.lock": "pdm", "Pipfile.lock": "pipenv"}
+    if lock := folder.has(*locks):
+        return locks[lock]
     return next((tool for tool in ("uv", "poetry", "pdm") if at(project, "tool", tool) is not None), "")
 
 
@@ -191,15 +191,9 @@ def node(folder: Folder) -> Iterator[Found]:
 
 
 def _node_tool(folder: Folder, package: Mapping[str, object]) -> str:
-    for lock, tool in (
-        ("pnpm-lock.yaml", "pnpm"),
-        ("yarn.lock", "yarn"),
-        ("bun.lock", "bun"),
-        ("bun.lockb", "bun"),
-        ("package-lock.json", "npm"),
-    ):
-        if folder.has(lock):
-            return tool
+    locks = {"pnpm-lock.yaml": "pnpm", "yarn.lock": "yarn", "bun.lock": "bun", "bun.lockb": "bun"}
+    if lock := folder.has(*locks, "package-lock.json"):
+        return locks.get(lock, "npm")
     named = str(package.get("packageManager", "")).split("@")[0]
     return named if named in ("pnpm", "yarn", "bun") else "npm"
 
@@ -326,20 +320,5 @@ def swift(folder: Folder) -> Iterator[Found]:
         yield Found("test", "swift test", "it is a Swift package with tests", "Package.swift")
 
 
-ECOSYSTEMS: dict[str, Callable[[Folder], Iterable[Found]]] = {
-    "just": just,
-    "make": make,
-    "python": python,
-    "node": node,
-    "go": go,
-    "rust": rust,
-    "ruby": ruby,
-    "php": php,
-    "java": java,
-    "elixir": elixir,
-    "deno": deno,
-    "cmake": cmake,
-    "bats": bats,
-    "dotnet": dotnet,
-    "swift": swift,
-}
+_KINDS = (just, make, python, node, go, rust, ruby, php, java, elixir, deno, cmake, bats, dotnet, swift)
+ECOSYSTEMS: dict[str, Callable[[Folder], Iterable[Found]]] = {kind.__name__: kind for kind in _KINDS}

@@ -1,14 +1,18 @@
-"""The `.ralph/config.yaml` of a new workspace: the detected checks, each with its reason."""
+"""The `.ralph/config.yaml` of a new workspace: the detected checks, each with its reason. `ralph init --examples`:
+files to read and copy from, like seed 003's `templates/` and `config.yaml.example`."""
 
 from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
-from ralph.core.ports import PlanRef
+from ralph.core.ports import Naming, PlanRef, ProjectFacts
 from ralph.core.text import one_line
-from ralph.plans.registry import traits
+from ralph.plans.registry import all_layouts, traits
+from ralph.prompts.templates import library
 from ralph.setup.toolchain import ProposedCheck, Toolchain
+from ralph.setup.write_files import Existing, NewFile, Placed, place
 
 _TITLE = "# Settings of this workspace. `ralph config show --origin` lists every key, its value and its source."
 
@@ -59,3 +63,42 @@ def _quoted(text: str) -> str:
     if re.fullmatch(r"[A-Za-z][A-Za-z0-9_-]*", text) and text.lower() not in ("true", "false", "null", "yes", "no"):
         return text
     return json.dumps(text)
+
+
+_FOLDER = ".ralph/examples"
+_EXAMPLE = """\
+# Settings of a workspace: .ralph/config.yaml; of a user: ~/.ralph/config.yaml.
+# `ralph config show --origin` lists every key with its value; docs/config.md explains them.
+max_iterations: 30
+timeout: 15m
+rate_limit_per_hour: 100
+
+checks: ["pytest -q", "ruff check ."]
+baseline: strict                # or no-worse: failures from before the run do not reject a story
+
+budget:
+  run_usd: 20
+
+circuit_breaker:
+  no_progress_threshold: 3
+  same_error_threshold: 5
+
+branch:
+  prefix: "feature/"
+  auto_create: true
+"""
+
+
+def write_examples(root: Path, now: float, *, force: bool = False) -> Placed:
+    texts = {"config.yaml.example": _EXAMPLE}
+    for prompt in ("feature-prompt", "feature-prompt-tdd"):
+        texts[f"{prompt.removeprefix('feature-')}.md.example"] = library(prompt)
+    facts = ProjectFacts(name="user-login", date="2026-01-31T09:00:00Z", verify=("pytest -q",))
+    for layout in all_layouts():
+        ref = layout.refer(root, "1" if traits(layout.NAME).naming is Naming.NUMBERED else "user-login")
+        plan = layout.scaffold(ref, facts)[ref.path.relative_to(root).as_posix()]
+        # A file called tasks.json or prd.json in a folder of .ralph/ would be a plan.
+        texts[f"{f'{layout.NAME}-' if traits(layout.NAME).has_pipeline else ''}{ref.path.name}.example"] = plan
+    existing = Existing.BACK_UP if force else Existing.KEEP
+    files = [NewFile(f"{_FOLDER}/{path}", text.encode(), existing) for path, text in texts.items()]
+    return place(root, files, now)

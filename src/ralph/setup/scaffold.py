@@ -25,8 +25,8 @@ from ralph.plans.registry import all_layouts, layout, plan_in, traits
 from ralph.prompts.session import SETUP
 from ralph.prompts.templates import library, render
 from ralph.setup.first_config import first_config
-from ralph.setup.ignore_lines import CACHES_TITLE, ignore_lines, with_lines
 from ralph.setup.project_files import RealTree
+from ralph.setup.repository import CACHES_TITLE, ignore_lines, with_lines
 from ralph.setup.toolchain import ProposedCheck, Toolchain, find
 from ralph.setup.write_files import Existing, NewFile, Placed, check_inside, place
 from ralph.state.locks import claim
