@@ -129,10 +129,11 @@ def _failed(state: str, found: dict[str, Evidence], end: exits.Ending, parts: li
 
 
 def _is_unfinished(found: dict[str, Evidence], parts: list[Part], text: str) -> bool:
-    """A framework began, and its summary is missing though the end of the output is there: it crashed or was killed."""
+    """A framework began and its summary is missing though the end of the output is there, or it ends where an exception
+    happened: it crashed or was killed."""
     if _is_filtered(parts, text) or "truncated" in text or any(one.sums for one in found.values()):
         return False
-    return any("start" in one.seen for one in found.values())
+    return any("start" in one.seen for one in found.values()) or _shows("stack", text[-5000:])
 
 
 def _is_filtered(parts: list[Part], text: str) -> bool:
