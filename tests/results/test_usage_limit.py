@@ -21,7 +21,7 @@ Case = dict[str, Any]
 CORPUS = Path(__file__).parent / "corpus"
 CASES: list[Case] = [
     json.loads(line)
-    for name in ("limits.jsonl", "limits_unseen.jsonl", "limits_unseen_2.jsonl")
+    for name in ("limits.jsonl", "limits_unseen.jsonl", "limits_unseen_2.jsonl", "limits_public.jsonl")
     for line in (CORPUS / name).read_text().split("\n")
     if line
 ]
