@@ -38,6 +38,8 @@ def scan(text: str, framework: str, is_test: bool) -> dict[str, Evidence]:
     names += ("junit-xml",) if "<testsuite" in text and "junit-xml" not in names else ()
     found: dict[str, Evidence] = {}
     for name in names:
+        if name == GENERIC and any(one.sums for one in found.values()):
+            continue  # a framework's own summary is better
         evidence = Evidence()
         for line in _SIGNS[name].split("\n"):
             meaning, _, sign = line.partition("\t")
