@@ -42,10 +42,28 @@ _RISKY = one_of(
     systemctl launchctl eval exec bash sh zsh source base64 xxd python python3 perl ruby node php awk docker kubectl
     helm terraform aws gcloud az psql mysql mongo mongosh redis-cli sqlite3 history find xargs mv tee dropdb unset trap
     alias env printenv iex irm remove-item invoke-expression iptables mount umount fdisk parted format ralph claude
-    hooks passwd useradd usermod visudo at batch printf tar
+    hooks passwd useradd usermod visudo at batch printf tar gh glab tag fetch commit config gpg vault op pass
+    service fuser twine helm pulumi tofu yank unpublish remove uninstall cp rebase
     """
 )
-_RISKY_PARTS = ("/dev/", ">", "~/.", "/etc", "$(", "`", "\\x", "\\0", "\\1", "${", "|", "&")
+_RISKY_PARTS = (
+    "secret",
+    "TOKEN",
+    "_KEY",
+    "/.",
+    "/dev/",
+    ">",
+    "~/.",
+    "/etc",
+    "$(",
+    "`",
+    "\\x",
+    "\\0",
+    "\\1",
+    "${",
+    "|",
+    "&",
+)
 
 
 def is_plain(command: str) -> bool:
@@ -126,11 +144,9 @@ def judge_command(command: str, cwd: str, section: dict[str, object]) -> Decisio
 def _judge(shell: "Shell", command: str) -> None:
     from ralph.guard.evaluator import end, run_script
     from ralph.guard.parser import parse
-    from ralph.guard.taint import KEY, without_marks
+    from ralph.guard.taint import without_marks
 
-    out = run_script(shell, parse(without_marks(command)))
-    if KEY in out:
-        shell.deny("exfiltration", "This shows a password or a token", [command])
+    run_script(shell, parse(without_marks(command)))
     end(shell)
 
 

@@ -110,7 +110,8 @@ def look(shell: Shell, path: str, argv: list[str]) -> None:
     path = path.removeprefix("file://")
     if path and not is_mark(path[0]) and is_private_key(shell.full(path)):
         kind = shell.locate(path).kind
-        if kind not in (at.INSIDE, at.TEMP, at.UNSURE) or "/.ssh/" in path:
+        is_own = kind == at.OWN and shell.full(path).startswith(f"{shell.places.workspace}/")
+        if not (is_own or kind in (at.INSIDE, at.TEMP, at.UNSURE)) or "/.ssh/" in path:
             shell.deny("exfiltration", "This reads keys, passwords or tokens", argv)
 
 

@@ -11,7 +11,7 @@ from ralph.guard.invocation import invoke
 from ralph.guard.parser import DECLARES, literal, parse
 from ralph.guard.patterns import one_of
 from ralph.guard.state import Shell
-from ralph.guard.taint import UNKNOWN, is_known, taints
+from ralph.guard.taint import KEY, UNKNOWN, is_known, taints
 
 _RUN = one_of(
     """
@@ -91,9 +91,10 @@ def run_text(shell: Shell, text: str, stdin: str = "") -> str:
         shell.depth -= 1
 
 
-def run_apart(shell: Shell, script: sh.Script, stdin: str = "") -> str:
+def run_apart(shell: Shell, script: sh.Script, stdin: str = "", is_captured: bool = False) -> str:
     """In a subshell that knows what this one knows."""
     inner = shell.fork()
+    inner.is_captured = shell.is_captured or is_captured
     inner.deeper()
     out = run_script(inner, script, stdin)
     end(inner)
@@ -105,7 +106,7 @@ def run_as_file(shell: Shell, part: sh.Proc) -> str:
     shell.meter.pipes += 1
     path = f"/dev/fd/{62 + shell.meter.pipes}"
     if part.is_input:
-        shell.files[path] = run_apart(shell, part.script)
+        shell.files[path] = run_apart(shell, part.script, is_captured=True)
     else:
         shell.listeners[path] = part.script
         run_apart(shell, part.script, UNKNOWN)
@@ -183,7 +184,9 @@ def _simple(shell: Shell, node: sh.Simple, stdin: str) -> str:
     stdin = _read_redirects(shell, node.redirects, stdin)
     out = invoke(shell, argv, stdin, env) if argv else ""
     if node.redirects:
-        return _write_redirects(shell, node.redirects, out, argv)
+        out = _write_redirects(shell, node.redirects, out, argv)
+    if KEY in out and not shell.is_captured:
+        shell.deny("exfiltration", "This shows a password or a token", argv)
     return out
 
 
@@ -202,6 +205,7 @@ def _assign(shell: Shell, assign: sh.Assign) -> None:
     if assign.adds:
         value = bounded((shell.vars.get(name) or [""])[0] + value)
     if assign.index:
+        run_text(shell.fork(), f": {assign.index}") if "$(" in assign.index or "`" in assign.index else None
         shell.vars[f"{name}[{assign.index}]"] = [value]
         if assign.index.isdigit():
             members = [*shell.vars.get(name, [])]
@@ -217,6 +221,7 @@ def _pipe(shell: Shell, node: sh.Pipe, stdin: str) -> str:
     shell.spawned += 1
     for item in node.items:
         inner = shell.fork()
+        inner.is_captured = shell.is_captured or item is not node.items[-1]
         stdin = run(inner, item, stdin)
         end(inner)
     shell.spawned -= 1
@@ -225,7 +230,13 @@ def _pipe(shell: Shell, node: sh.Pipe, stdin: str) -> str:
 
 def _redirected(shell: Shell, node: sh.Redirected, stdin: str) -> str:
     stdin = _read_redirects(shell, node.redirects, stdin)
+    before = shell.is_captured
+    shell.is_captured = before or any(
+        redirect.op[0] == ">" and redirect.fd in ("", "1") and text_of(shell, redirect.word) != "/dev/null"
+        for redirect in node.redirects
+    )
     out = run(shell, node.node, stdin)
+    shell.is_captured = before
     return _write_redirects(shell, node.redirects, out, ["{ … }"])
 
 

@@ -154,7 +154,7 @@ def _values(shell: Shell, part: Part) -> list[str]:
     from ralph.guard.evaluator import run_apart, run_as_file
 
     if isinstance(part, Sub):
-        return [run_apart(shell, part.script, shell.stdin).rstrip("\n").replace(UNKNOWN, OUTPUT)]
+        return [run_apart(shell, part.script, shell.stdin, True).rstrip("\n").replace(UNKNOWN, OUTPUT)]
     if isinstance(part, Proc):
         return [run_as_file(shell, part)]
     if isinstance(part, Sum):

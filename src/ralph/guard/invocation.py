@@ -44,7 +44,8 @@ def judge_folder(shell: Shell, name: str, argv: list[str]) -> None:
         _judge_created(shell, words, argv)
         return
     place = shell.places.on_disk(shell.locate(folder))
-    if place.kind in (at.OUTSIDE, at.SYSTEM) and is_known(place.path):
+    is_above = place.kind == at.ROOT and place.path != shell.places.workspace
+    if (place.kind in (at.OUTSIDE, at.SYSTEM) or is_above) and is_known(place.path):
         shell.deny("outside", f"This works in {place.path}, outside the workspace", argv)
     _judge_created(shell, words, argv)
 
@@ -146,6 +147,9 @@ _NOT_SHOWING = frozenset(PROGRAMS["not-showing"].split())
 _READERS = frozenset(PROGRAMS["readers"].split())
 _USES, _USED = ("-i", "-k", "-c", "-K"), ("key", "ident", "cred", "conf", "auth", "token", "cert", "pass", "secret")
 """Options whose value a program uses to log in, and parts of their names."""
+_DISKS = ("/dev/sd", "/dev/nvme", "/dev/hd", "/dev/vd", "/dev/xvd", "/dev/mem", "/dev/kmem", "/dev/disk", "/dev/mapper")
+_HANDLERS = ("command_not_found_handle", "command_not_found_handler")
+"""Functions that bash and zsh call for a program that they do not find."""
 _MOST_CALLS = 3
 _PACKAGE = "ralph.guard.programs."
 
@@ -186,6 +190,8 @@ class Invocation:
 
     def look(self, *paths: str) -> None:
         for path in paths:
+            if path.startswith(_DISKS):
+                self.deny("devices", f"This reads the raw device {path}")
             effects.look(self.shell, path, self.argv)
 
     def write(self, *paths: str) -> None:
@@ -236,6 +242,12 @@ def invoke(shell: Shell, argv: list[str], stdin: str, env: dict[str, str], is_pr
         base = _guessed(shell, base, argv)
     call = Invocation(shell, base, argv, stdin, env)
     judge = JUDGES.get(base) or _by_shape(call)
+    if (
+        judge == "rules.judge"
+        and "/" not in name
+        and (handler := next((each for each in _HANDLERS if each in shell.functions), ""))
+    ):
+        _call_function(shell, handler, ["", *argv], stdin)
     if _asks_for_help(call, judge):
         return UNKNOWN
     module, _, function = judge.partition(".")
@@ -257,6 +269,7 @@ def _judge_reading(call: Invocation, judge: str) -> None:
     if call.name in _NOT_SHOWING or call.shell.is_elsewhere:
         return
     reads = call.name in _READERS or judge.startswith(("text.", "files.", "interpreters.", "databases.", "network."))
+    reads = reads and call.name != "openssl"  # which also signs with keys
     before = ""
     for arg in call.args:
         path = arg.rpartition("=")[2] if arg.startswith(("-", "if=")) else arg.lstrip("@")
@@ -266,7 +279,7 @@ def _judge_reading(call: Invocation, judge: str) -> None:
             and (" " not in path or path[0] == "/")
             and (reads or not (option in _USES or any(word in option for word in _USED)))
         ):
-            call.look(path)
+            effects.look(call.shell, path, call.argv)
         if " " in arg and judge.startswith(
             ("databases.", "interpreters.editor")
         ):  # a statement, or a command of an editor

@@ -190,9 +190,23 @@ def _in_git(parts: list[str]) -> str:
 def _is_own(parts: list[str]) -> bool:
     first, second = parts[0], parts[1] if len(parts) > 1 else ""
     if first == ".ralph":
-        return second in ("", "config.yaml", "config.yml", "config.json", "configs", "hooks", "state", "*", "**")
+        return not is_known(second) or second in (
+            "",
+            "config.yaml",
+            "config.yml",
+            "config.json",
+            "configs",
+            "hooks",
+            "state",
+            "*",
+            "**",
+        )
     if first in (".claude", ".codex", ".gemini"):
-        return second in ("", "hooks", "config.toml", "hooks.json", "*", "**") or second.startswith("settings")
+        return (
+            not is_known(second)
+            or second in ("", "hooks", "config.toml", "hooks.json", "*", "**")
+            or second.startswith("settings")
+        )
     return first in (".ralph-active", ".ralph.yaml", ".ralph.yml", ".mcp.json")
 
 

@@ -46,7 +46,9 @@ def _is_listed(path: str) -> bool:
     parts = ["".join("*" if is_mark(letter) else letter for letter in part) for part in path.rstrip("/").split("/")]
     if any(matches(public, parts[-1]) for (public,) in _TABLE["public"]) and parts[-1] != "*":
         return "/.docker/" in path or "/.kube/" in path or "/.cabal/" in path or "/.bundle/" in path
-    if parts[-1:] in _TABLE["names"]:
+    if any(matches(name, parts[-1]) for (name,) in _TABLE["names"]):
+        return True
+    if parts[1:2] in (["home"], ["Users"], ["root"]) and parts[-1].endswith(_ENDINGS):
         return True
     if any(len(parts) >= len(entry) and _meets(parts, entry) for entry in _TABLE["system"]):
         return True

@@ -112,6 +112,8 @@ class Shell:
         self.depth = 0
         self.stdin = ""
         """The stdin of a command in a substitution, unless it is redirected."""
+        self.is_captured = False
+        """The output goes into a variable, a file or another command, and is not displayed."""
         self.is_elsewhere = False
         """On another machine, or in a container: nothing there is the workspace."""
 

@@ -29,6 +29,8 @@ def docker(call: Invocation) -> str | None:
         return _run(call, rest)
     if name == "exec":
         return _inside(call, Options(rest, "euw", _RUN_LONG, stops=True).rest[1:])
+    if name == "cp":
+        call.look(*rest[:1])
     if name == "compose":
         return _compose(call, rest)
     if name in ("rm", "rmi", "stop", "kill", "restart", "pause") and any(EVERYONE in word for word in rest):
@@ -58,7 +60,13 @@ def _run(call: Invocation, rest: list[str]) -> str | None:
         if name == "--device" and value.startswith("/dev/") and "video" not in value and "kvm" not in value:
             call.deny("devices", "This gives a container access to a device")
     entry = options.value("--entrypoint")
-    return _inside(call, [*([entry] if entry else []), *options.rest[1:]])
+    command = [*([entry] if entry else []), *options.rest[1:]]
+    inner = call.shell.elsewhere()
+    for source, target in (value.split(":")[:2] for value in options.all("-v", "--volume") if ":" in value):
+        if call.shell.full(source) == call.shell.places.workspace:
+            inner.places = inner.places.moved(target)
+            inner.cwd = options.value("-w", "--workdir") or target
+    return invoke(inner, command, call.stdin, {}) if command else None
 
 
 def _judge_mount(call: Invocation, source: str) -> None:

@@ -169,6 +169,7 @@ def fd(call: Invocation) -> str:
 def xargs(call: Invocation) -> str:
     options = call.options()
     source = options.value("-a", "--arg-file")
+    call.look(source or "")
     data = effects.contents(call.shell, source) if source else call.stdin
     command = options.rest or ["echo"]
     mark = options.value("-I", "--replace") or ("{}" if options.has("-i") else "")
@@ -242,6 +243,8 @@ def move(call: Invocation) -> str:
     sources = options.rest if target else options.rest[:-1]
     if target is None:
         target = options.rest[-1] if len(options.rest) > 1 else ""
+    if target == "/dev/null":
+        call.deny("destruction", "This discards what it moves")
     for path in sources:
         text = call.shell.files.get(call.shell.full(path)) if is_known(path) else None
         effects.move(call.shell, path, target, call.argv)
@@ -366,7 +369,10 @@ def archive(call: Invocation) -> str:
     if not options.has("-c", "--create", "-r", "-u"):
         return call.output()
     paths = [f"{folder}/{path}" if folder and not path.startswith("/") else path for path in options.rest]
+    call.look(*paths)
     found = "".join(_content_marks(call, path) for path in paths)
+    if target == "-" and any(call.shell.locate(path).kind in (at.ROOT, at.ALL) for path in paths):
+        found += SECRET
     if options.has("--remove-files"):
         call.delete(*paths)
     if target == "-":
@@ -389,7 +395,8 @@ def zip_files(call: Invocation) -> str:
         return ""
     target, paths = options.rest[0], options.rest[1:]
     if target == "-":
-        return LOCAL + "".join(_content_marks(call, path) for path in paths)
+        whole = any(call.shell.locate(path).kind in (at.ROOT, at.ALL) for path in paths)
+        return LOCAL + (SECRET if whole else "") + "".join(_content_marks(call, path) for path in paths)
     call.write(target)
     if options.has("-m", "--move"):
         call.delete(*paths)

@@ -5,7 +5,7 @@ import os
 from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.invocation import Invocation, Options
-from ralph.guard.patterns import takes_everything, wordlist
+from ralph.guard.patterns import one_of, takes_everything, wordlist
 from ralph.guard.programs.rules import apply_rules
 from ralph.guard.taint import LOCAL, SECRET, UNKNOWN, is_known
 
@@ -38,7 +38,7 @@ _REF = "ref: refs/heads/"
 def git(call: Invocation) -> str | None:
     args, aliases = _after_global(call)
     if call.name.startswith("git-"):
-        args = [call.name[4:], *args]
+        args = [call.name[4:], *call.args]
     if not args:
         return None
     name, rest = args[0], args[1:]
@@ -67,9 +67,16 @@ def git(call: Invocation) -> str | None:
 def _after_global(call: Invocation) -> tuple[list[str], dict[str, str]]:
     """The subcommand with its arguments, and the aliases that are set; `-c` settings are judged along the way."""
     args = call.args
+    for name, key in {**{name: each[0] for name, each in call.shell.vars.items() if each}, **call.env}.items():
+        if name.startswith("GIT_CONFIG_KEY_"):
+            value_name = f"GIT_CONFIG_VALUE_{name[15:]}"
+            _judge_setting(call, key, call.env.get(value_name) or (call.shell.vars.get(value_name) or [""])[0])
     aliases = {key[10:]: values[0] for key, values in call.shell.vars.items() if key.startswith("git:alias.")}
     while args and args[0].startswith("-"):
         option = args[0]
+        if option.startswith(("-c", "--config-env=")) and "=" in option:
+            args = ["-c", option.removeprefix("--config-env=").removeprefix("-c"), *args[1:]]
+            option = "-c"
         if option in ("-c", "--config-env") and len(args) > 1:
             key, _, value = args[1].partition("=")
             _judge_setting(call, key, value)
@@ -155,11 +162,18 @@ def _judge_source(call: Invocation, source: str, paths: list[str]) -> None:
         call.deny("git-history", f"This discards uncommitted changes in {paths[0]}")
 
 
+_FILE_ENDINGS = one_of(
+    """
+    py pyi ts tsx js jsx mjs cjs json md txt rst yml yaml toml lock rs go rb java kt kts c h cc cpp hpp cs php sh css
+    scss less html vue svelte sql xml cfg ini conf gradle swift ex exs erl hs ml mod sum snap svg png jpg csv proto tf
+    lua pl r scala clj dart ipynb env gitignore
+    """
+)
+
+
 def _is_file(word: str) -> bool:
     """`src/app.ts` is a file; `feature/x` and `v1.2` are branches or tags."""
-    ending = word.rpartition("/")[2].rpartition(".")[2]
-    is_version = ending in ("x", "rc", "alpha", "beta", "dev") and any(letter.isdigit() for letter in word)
-    return "." in word and ending.isalpha() and ending.islower() and len(ending) < 6 and not is_version
+    return "." in word and word.rpartition(".")[2] in _FILE_ENDINGS
 
 
 def _judge_discarded(call: Invocation, options: Options, paths: list[str], files: list[str]) -> None:
@@ -287,8 +301,17 @@ _CHANGES = UNKNOWN + "diff --git "
 
 
 def _apply(call: Invocation, args: list[str], options: Options) -> None:
-    if options.has("-R", "--reverse") and _CHANGES in call.stdin and not options.has("--cached", "--check"):
+    changes = call.files(options.rest)
+    if options.has("-R", "--reverse") and _CHANGES in changes and not options.has("--cached", "--check"):
         call.deny("git-history", "This discards uncommitted changes")
+
+
+def _stash(call: Invocation, args: list[str], options: Options) -> str | None:
+    """Also update-index, which hides changes: neither of the agent's settings."""
+    for path in options.rest:
+        if call.shell.locate(path).kind == at.OWN:
+            call.write(path)
+    return _diff(call, args, options)
 
 
 def _diff(call: Invocation, args: list[str], options: Options) -> str | None:
@@ -297,9 +320,12 @@ def _diff(call: Invocation, args: list[str], options: Options) -> str | None:
     return _CHANGES if call.args[-len(args) - 1 :][0] == "diff" and not {"--cached", "--staged"} & set(args) else None
 
 
-def _bundle(call: Invocation, args: list[str], options: Options) -> None:
-    if options.rest[:1] == ["create"] and options.rest[1:2] != ["-"]:
+def _bundle(call: Invocation, args: list[str], options: Options) -> str | None:
+    if options.rest[:2] == ["create", "-"]:
+        return UNKNOWN + SECRET  # all of the project's history
+    if options.rest[:1] == ["create"]:
         call.write(*options.rest[1:2])
+    return None
 
 
 def _credential(call: Invocation, args: list[str], options: Options) -> str:
@@ -322,10 +348,11 @@ _SPECIAL = {
     "clone": _clone,
     "ls-files": _list_files,
     "apply": _apply,
+    **dict.fromkeys(("stash", "update-index"), _stash),
     "bundle": _bundle,
     "credential": _credential,
     "rev-parse": _rev_parse,
-    **dict.fromkeys(wordlist("diff log show whatchanged range-diff diff-tree diff-index diff-files stash"), _diff),
+    **dict.fromkeys(wordlist("diff log show whatchanged range-diff diff-tree diff-index diff-files"), _diff),
 }
 
 
@@ -340,8 +367,17 @@ def forge(call: Invocation) -> str | None:
         effects.is_secret(call.shell, text) for text in sent if " " not in text
     ):
         call.deny("exfiltration", "This publishes secrets")
-    apply_rules(call, "gh" if call.name == "hub" else call.name, call.args)
+    apply_rules(call, call.name, call.args)
     return None
+
+
+_SHARED_BY_ALL = wordlist(
+    """
+    releases repos refs hooks keys dispatches collaborators merge merges transfer pages secrets variables protection
+    invitations deployments
+    """
+)
+"""What ends the path of an API for more than issues and comments."""
 
 
 def _api(call: Invocation, options: Options) -> None:
@@ -349,5 +385,7 @@ def _api(call: Invocation, options: Options) -> None:
     path = options.rest[1] if len(options.rest) > 1 else ""
     query = " ".join([*options.all("-f", "-F", "--field", "--raw-field"), call.stdin])
     mutates = path == "graphql" and "mutation" in query and ("delete" in query.lower() or "merge" in query.lower())
-    if mutates or method in ("DELETE", "PUT") or (path.endswith(("/merge", "/merges")) and method != "GET"):
+    writes = method == "POST" or (not method and bool(options.all("-f", "-F", "--field", "--raw-field", "--input")))
+    shared = writes and path.rstrip("/").rpartition("/")[2] in _SHARED_BY_ALL
+    if mutates or shared or method in ("DELETE", "PUT", "PATCH"):
         call.deny("cloud", "This changes the project for everyone")

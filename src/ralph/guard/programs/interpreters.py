@@ -98,7 +98,7 @@ def script(call: Invocation) -> str | None:
         call.write(*options.rest)
     printed = False
     for code in codes:
-        _judge_code(call, language, code)
+        _judge_code(call, language, f"console.log({code})" if "-p" in options.flags and language == "node" else code)
         printed = True
     if not codes and options.rest and options.rest[0] != "-":
         text = contents(call.shell, options.rest[0])
@@ -139,12 +139,16 @@ def bun(call: Invocation) -> str | None:
 
 
 def php(call: Invocation) -> str | None:
+    if "-S" in call.args:
+        call.run(["httpd", *(arg for arg in call.args if ":" not in arg)])
     if call.args[:1] and call.args[0].rpartition("/")[2] in ("artisan", "console"):
         return invoke(call.shell, ["artisan", *call.args[1:]], call.stdin, call.env)
     return script(call)
 
 
 def ruby(call: Invocation) -> str | None:
+    if "-run" in call.args and "httpd" in call.args:
+        call.run(["httpd", *call.args[call.args.index("httpd") + 1 :]])
     if call.args[:1] and call.args[0].rpartition("/")[2] in ("rails", "rake"):
         return invoke(call.shell, [call.args[0].rpartition("/")[2], *call.args[1:]], call.stdin, call.env)
     return script(call)
@@ -178,7 +182,7 @@ def make(call: Invocation) -> None:
     for word in options.rest:
         name, equals, value = word.partition("=")
         if equals and name == "SHELL":
-            call.run([value])
+            call.run_text(value)
     folder = options.value("-C", "--directory") or "."
     written = call.shell.files.get(call.shell.full(f"{folder}/Makefile"))
     if written and not options.has("-f", "--file"):

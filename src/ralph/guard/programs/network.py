@@ -1,6 +1,7 @@
 """Downloads and uploads: with curl and wget, as copies, by email, in DNS lookups."""
 
 from ralph.guard import effects
+from ralph.guard import paths as at
 from ralph.guard.effects import contents, is_local_host, keep
 from ralph.guard.invocation import Invocation, Options
 from ralph.guard.taint import NETWORK, SECRET, UNKNOWN, is_known, is_mark
@@ -31,6 +32,7 @@ def relay(call: Invocation) -> str:
     """socat."""
     for word in call.args:
         lower = word.lower()
+        call.look(word.partition(":")[2].partition(",")[0] if lower.startswith(("file:", "open:", "gopen:")) else "")
         if lower.startswith(("exec:", "system:", "shell:")):
             call.deny("remote-shell", "This gives the other end of a connection access to a program")
     if any(word.lower().startswith(("tcp", "udp", "openssl", "ssl")) for word in call.args):
@@ -79,6 +81,15 @@ def with_password(call: Invocation) -> str:
     return call.run(call.options().rest)
 
 
+def serve(call: Invocation) -> str:
+    """Web servers: of files in the workspace, or in a temporary folder."""
+    folders = [arg.rpartition("=")[2] for arg in call.args if "/" in arg and "://" not in arg] or ["."]
+    for place in map(call.shell.locate, folders):
+        if place.kind not in (at.INSIDE, at.TEMP, at.UNSURE) and place.path != call.shell.places.workspace:
+            call.deny("exfiltration", f"This serves {place.path} to anyone who connects")
+    return UNKNOWN
+
+
 def telnet(call: Invocation) -> str:
     return judge_socket(call, call.args)
 
@@ -88,6 +99,23 @@ _SENT = (
     *("-d", "--data", "--data-binary", "--data-urlencode", "--data-ascii", "--json", "-F", "--form", "--data-raw"),
     *("--form-string", "--url-query"),
 )
+
+
+_METADATA = ("169.254.169.254", "169.254.170.2", "metadata.google.internal", "100.100.100.200", "metadata")
+"""Where a virtual machine asks for its credentials."""
+_FORGES = ("://api.github.com/", "/api/v4/", "/api/v1/repos", "://api.bitbucket.org/", "/api/v3/repos")
+
+
+def _judge_address(call: Invocation, urls: list[str], method: str) -> None:
+    for url in urls:
+        if host_of(url) in _METADATA:
+            call.deny("exfiltration", "This asks for the credentials of the machine")
+        if method == "DELETE" and is_known(host_of(url)):
+            call.deny("cloud", f"This deletes something on {host_of(url)}")
+        if method in ("PUT", "PATCH") and any(part in url for part in _FORGES):
+            call.deny("cloud", "This changes the project for everyone")
+        if url.startswith(("telnet:", "dict:", "gopher:")) and SECRET in call.stdin:
+            leaks(call, host_of(url))
 
 
 def host_of(url: str) -> str:
@@ -102,9 +130,7 @@ def curl(call: Invocation) -> str:
     is_local = bool(urls) and all(is_local_host(host_of(url)) for url in urls)
     if not is_local:
         _judge_sent(call, options, urls)
-        method = (options.value("-X", "--request") or "").upper()
-        if method == "DELETE" and urls and is_known(host_of(urls[0])):
-            call.deny("cloud", f"This deletes something on {host_of(urls[0])}")
+        _judge_address(call, urls, (options.value("-X", "--request") or "").upper())
     if _empties_an_index(urls, (options.value("-X", "--request") or "").upper()):
         call.deny("databases", "This deletes a search index or its content")
     data = NETWORK if not is_local else UNKNOWN + NETWORK
@@ -140,15 +166,22 @@ def _judge_sent(call: Invocation, options: Options, urls: list[str]) -> None:
         elif (
             name in ("-T", "--upload-file")
             and (SECRET in _body(call, value) or (value in (".", "-") and SECRET in call.stdin))
-        ) or (name in _SHOWN and SECRET in _shown(call, value)):
+        ) or (name in _SHOWN and SECRET in _shown(call, value, target)):
             leaks(call, target)
     for url in urls:
         if SECRET in _without_keys(call, url):
             leaks(call, target)
 
 
-def _shown(call: Invocation, value: str) -> str:
-    return _body(call, value[1:]) if value[:1] == "@" else _without_variables(call, value)
+_SERVICES = (".googleapis.com", ".run.app", "api.github.com", ".azure.com", ".amazonaws.com", "gitlab.com")
+"""Where the tokens belong that `gcloud`, `gh`, `az` and others print."""
+
+
+def _shown(call: Invocation, value: str, target: str) -> str:
+    if target.endswith(_SERVICES) and value.startswith("Authorization:"):
+        return ""
+    is_file = value[:1] == "@" or (value[:1] in "/.~" and "=" not in value)
+    return _body(call, value.removeprefix("@")) if is_file else _without_variables(call, value)
 
 
 def _judge_body(call: Invocation, value: str, target: str) -> None:
@@ -208,6 +241,7 @@ def wget(call: Invocation) -> str:
     urls = options.rest
     if not (urls and all(is_local_host(host_of(url)) for url in urls)):
         target = host_of(urls[0]) if urls else "another machine"
+        _judge_address(call, urls, (options.value("--method") or "").upper())
         for path in options.all("--post-file", "--body-file"):
             if SECRET in _body(call, path):
                 leaks(call, target)
@@ -233,6 +267,7 @@ def downloader(call: Invocation) -> str:
     """aria2c, httpie, xh, lynx -dump: their output comes from the network."""
     is_local = any(is_local_host(host_of(arg)) for arg in call.args if not arg.startswith("-"))
     is_secret = SECRET in call.stdin or any(SECRET in _without_variables(call, arg) for arg in call.args)
+    is_secret = is_secret or any(SECRET in arg and "=" in arg and not _names_a_login(arg) for arg in call.args[1:])
     if is_secret and not is_local:
         leaks(call, "another machine")
     for arg in call.args:
@@ -241,8 +276,8 @@ def downloader(call: Invocation) -> str:
             leaks(call, "another machine")
     if call.name in ("aria2c", "axel", "fetch"):
         _keep_remote_names(call, [arg for arg in call.args if "://" in arg])
-    if call.args[:1] == ["DELETE"] and len(call.args) > 1 and not is_local_host(host_of(call.args[1])):
-        call.deny("cloud", f"This deletes something on {host_of(call.args[1])}")
+    if not is_local:
+        _judge_address(call, call.args[1:2], call.args[0].upper() if call.args else "")
     return NETWORK
 
 

@@ -433,6 +433,8 @@ class _Program:
             return self.call.run_text(text, "")
         if kind == "spawn":
             return self._spawn(path, args, named)
+        if path.endswith(".delete") and kind == "send" and not effects.is_local_host(host_of(text)):
+            self.call.deny("cloud", f"This deletes something on {host_of(text)}")
         if kind == "send":
             return self._send(args, named)
         if kind == "evaluate":
@@ -588,6 +590,8 @@ class _Program:
             if name in ("get", "pop") and SECRET in of and isinstance(first, str):
                 return self._variable(first)
             return _text_method(of, name, args)
+        if name in ("read", "load", "parse") and isinstance(first, str):
+            self.call.look(str(first))
         if name in ("execute", "executescript", "executemany", "query", "raw") and isinstance(first, str):
             self._statement(first)
         if name in ("system", "popen") and isinstance(first, str):  # of a C library or a wrapper

@@ -105,6 +105,8 @@ def judge(call: Invocation) -> str | None:
         call.deny("remote-code")
     if not is_known(name):
         return _unknown(call)
+    if name.startswith("/etc/init.d/"):
+        call.run(["service", call.name, *call.args])
     if call.shell.files and call.shell.files.get(call.shell.full(name)) == NETWORK:
         call.deny("remote-code", "This runs a file that was just downloaded")
     program = "mkfs" if call.name.startswith("mkfs.") else call.name
@@ -183,7 +185,18 @@ def _system_packages(call: Invocation, words: list[str]) -> None:
         call.run_text(hook.partition("=")[2].strip("\"'"))
 
 
+def _history(call: Invocation, words: list[str]) -> str:
+    return UNKNOWN + SECRET  # passwords were typed, too
+
+
+def _patch(call: Invocation, words: list[str]) -> None:
+    if {"-R", "--reverse"} & set(call.args) and f"{UNKNOWN}diff --git" in call.stdin:
+        call.deny("git-history", "This discards uncommitted changes")
+
+
 _SPECIAL = {
+    "history": _history,
+    "patch": _patch,
     **dict.fromkeys(("npm", "pnpm", "yarn", "bun"), _node_package),
     **dict.fromkeys(("aws", "gcloud", "az", "gsutil", "s3cmd", "mc", "b2"), _cloud),
     **dict.fromkeys(("apt", "apt-get", "aptitude", "dpkg"), _system_packages),

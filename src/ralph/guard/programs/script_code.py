@@ -92,9 +92,10 @@ def _quoted(code: str, start: int, language: str, found: list[Token]) -> int:
     if mark == "'":
         text = text.replace("\\'", "'")
     else:
-        text = unescape(text)
+        text = text.replace("\\\\", "\0")  # an escaped backslash escapes nothing
         for letter in "$@#/`":
             text = text.replace("\\" + letter, letter)
+        text = unescape(text.replace("\0", "\\\\"))
     found.append(Token("command" if is_command else "text", text))
     return i + 1
 
@@ -259,7 +260,8 @@ class Values:
             return "".join(chr(int(text)) for text in inside.texts if text.isdigit() and int(text) < 0xD800), after
         if short in ("chr", "char") and inside.texts and inside.texts[0].isdigit():
             return chr(int(inside.texts[0]) % 0xD800), after
-        if name in _NAMES["joins"] or short in ("joinpath",):
+        is_path = short == "join" and inside.texts[:1] and inside.texts[0].startswith("/")
+        if name in _NAMES["joins"] or short in ("joinpath",) or is_path:
             return "/".join(inside.texts), after
         if short in _NAMES["decodes"] or (name == "Buffer.from" and inside.texts[1:] in (["base64"], ["hex"])):
             return self._decoded(inside), self._past_methods(found, after)
@@ -342,6 +344,8 @@ def _judge_wholes(call: Invocation, language: str, code: str, found: list[Token]
         call.deny("privilege")
     if any(part in code for part in _PARTS["empties"]):
         call.deny("databases", "This deletes every row of a table")
+    if _sends(code) and any(token.kind == "text" and token.text == "DELETE" for token in found):
+        call.deny("cloud", "This deletes something on another machine")
     if _sends(code) and any(secret in code for secret in _PARTS["secrets"]):
         call.deny("exfiltration", "This sends secrets to another machine")
     if _sends(code) and any(effects.is_secret(call.shell, token.text) for token in found if token.kind == "text"):
@@ -362,6 +366,9 @@ def _judge_texts(call: Invocation, language: str, code: str, found: list[Token])
                 call.run_text(token.text, "")
 
 
+_EVERYTHING = (".", "*", "./*", "**", "**/*", "./**/*")
+
+
 def _judge_listings(call: Invocation, language: str, found: list[Token]) -> None:
     """Everything in a folder, one by one: what is deleted is a variable, what is listed is known."""
     if not any(token.text.rpartition(".")[2] in _NAMES["deletes"] for token in found):
@@ -377,6 +384,8 @@ def _judge_listings(call: Invocation, language: str, found: list[Token]) -> None
             for text in values.arguments(found, i + 1).texts[:2]:
                 if text.startswith(("/", "~")):
                     call.delete(text if "*" in text else f"{text}/*")
+                elif text in _EVERYTHING and not any(part in listed for part in _PARTS["narrows"]):
+                    call.delete("*")
 
 
 def _judge_tcl(call: Invocation, code: str) -> None:

@@ -9,7 +9,7 @@ from ralph.guard.paths import normal
 from ralph.guard.programs.text import formatted
 from ralph.guard.state import Shell
 from ralph.guard.syntax import Unreadable
-from ralph.guard.taint import OPAQUE, OUTPUT, SECRET, UNKNOWN, is_known, is_mark
+from ralph.guard.taint import OPAQUE, OUTPUT, SECRET, UNKNOWN, is_known, is_mark, secret_marks
 
 
 def change_folder(call: Invocation) -> str:
@@ -89,7 +89,7 @@ def declare(call: Invocation) -> str:
             judge_variable(call.shell, name, value)
             call.shell.vars[name] = [value]
     prints = any(arg.startswith("-") and "p" in arg for arg in call.args) or all(arg[:1] in "-+" for arg in call.args)
-    return UNKNOWN + SECRET if prints else ""
+    return UNKNOWN + SECRET + "".join(map(secret_marks, call.args)) if prints else ""
 
 
 def unset(call: Invocation) -> str:

@@ -23,7 +23,7 @@ def is_broad(pattern: str) -> bool:
     plain = pattern.strip("^$").replace("[", "").replace("]", "").replace("\\", "")
     if plain.strip(".*+?") == "" or len(plain.strip(".*")) == 1:
         return True
-    return plain.strip(".* ") in _BROAD
+    return bool({plain.strip(".* "), plain.strip(".* ").lower()} & _BROAD)
 
 
 def is_ours(pattern: str) -> bool:

@@ -6,7 +6,19 @@ from ralph.guard import effects
 from ralph.guard.invocation import Invocation
 from ralph.guard.parser import unescape
 from ralph.guard.paths import normal
-from ralph.guard.taint import EVERYONE, LOCAL, OPAQUE, SECRET, UNKNOWN, is_known, secret_marks, taints
+from ralph.guard.taint import (
+    EVERYONE,
+    KEY,
+    LOCAL,
+    OPAQUE,
+    PARENT,
+    SECRET,
+    UNKNOWN,
+    is_known,
+    is_secret_name,
+    secret_marks,
+    taints,
+)
 
 
 def sed(call: Invocation) -> str:
@@ -206,6 +218,7 @@ def _ranges(text: str) -> list[tuple[int, int | None]]:
 def cat(call: Invocation) -> str:
     """Also head, tail, sort and others that print part of it, or reorder it: all of it is judged."""
     paths = call.options().rest
+    call.run_texts(*(arg[2:] for arg in call.args if arg.startswith("+!")))  # less and more start with a command
     call.look(*paths)
     return call.files(paths)
 
@@ -289,12 +302,13 @@ def cut_lines(call: Invocation) -> str:
 
 def unpack(call: Invocation) -> str:
     """What was compressed or encrypted cannot be read here."""
+    from ralph.guard.programs.rules import apply_rules
+
     unpacks = call.name in ("zcat", "gunzip", "bunzip2", "unxz", "uudecode", "gpg", "bzcat", "xzcat") or any(
         arg in ("-d", "-dc", "-cd", "--decompress", "--decrypt", "-D") or (arg.startswith("-d") and len(arg) < 4)
         for arg in call.args
     )
-    if any(arg.startswith("--export-secret") for arg in call.args):
-        return UNKNOWN + SECRET
+    apply_rules(call, call.name, call.args)
     return (OPAQUE if unpacks else "") + call.output()
 
 
@@ -408,6 +422,8 @@ def search(call: Invocation) -> str:
         return "".join(f"{path}/{LOCAL}\n" for path in words) or LOCAL
     if words or not call.stdin:
         return call.output()
+    if SECRET in call.stdin and options.rest and is_secret_name(options.rest[0]):
+        return call.stdin + KEY
     if EVERYONE in call.stdin and not options.has("-v", "--invert-match"):
         from ralph.guard.programs.system import is_broad, is_ours
 
@@ -430,6 +446,10 @@ def processes(call: Invocation) -> str:
         if not options.rest and not options.has("-P", "-t"):
             return EVERYONE
         return EVERYONE if any(is_broad(word) or is_ours(word) for word in options.rest) else UNKNOWN
+    if "ppid" in text and "--ppid" not in text:
+        return PARENT
+    if any(is_broad(after) for flag, after in zip(call.args, call.args[1:], strict=False) if flag == "-C"):
+        return EVERYONE
     named = any(flag in text for flag in ("-p", "-C", "--pid", "--ppid"))
     return UNKNOWN if named and "-ep" not in text else EVERYONE
 

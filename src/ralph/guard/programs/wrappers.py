@@ -15,7 +15,7 @@ def wrapped(call: Invocation) -> str | None:
     valued, valued_long, skipped = letters.replace("-", ""), tuple(long), int(skip)
     options = Options(call.args, valued, valued_long, stops=True)
     rest = options.rest
-    if call.name == "dotenv" and rest[:1] in (["run"], ["--"]):
+    while call.name == "dotenv" and rest[:1] in (["run"], ["--"]):
         rest = rest[1:]
     if call.name in _RUNS_AFTER_WORD and not (rest and rest[0] in _RUN_WORDS):
         from ralph.guard.programs.rules import judge
@@ -29,7 +29,12 @@ def wrapped(call: Invocation) -> str | None:
     for name, value in options.values:
         if name in ("--exec", "--startas", "-x") and call.name == "start-stop-daemon":
             rest = [value, *rest]
-    return run_with_variables(call, rest) if rest else None
+    out = run_with_variables(call, rest) if rest else None
+    if call.name == "systemd-run":
+        from ralph.guard.programs.rules import apply_rules
+
+        apply_rules(call, call.name, call.args[: len(call.args) - len(rest)])
+    return out
 
 
 def run_with_variables(call: Invocation, rest: list[str]) -> str:
@@ -44,6 +49,9 @@ def run_with_variables(call: Invocation, rest: list[str]) -> str:
 
 def env(call: Invocation) -> str:
     options = call.options()
+    if folder := options.value("-C", "--chdir"):
+        call.shell = call.shell.fork()
+        call.shell.cwd = call.shell.full(folder)
     for name in options.all("-u", "--unset"):
         judge_unset(call.shell, name)
     if split := options.value("-S", "--split-string"):
