@@ -93,7 +93,7 @@ def journals(root: Path, repo: Repo | None, env: Mapping[str, str]) -> Iterator[
 
 
 def gather(paths: Iterable[Path], run: str = "") -> Gathered:
-    found: list[Receipt] = []
+    receipts: list[Receipt] = []
     damaged: list[str] = []
     for path in paths:
         if run and not path.parent.name.startswith(run):
@@ -104,8 +104,8 @@ def gather(paths: Iterable[Path], run: str = "") -> Gathered:
                 reader.add(record)
         except BadData as error:
             damaged.append(str(error))
-        found += reader.receipts()
-    return Gathered(tuple(sorted(found, key=lambda receipt: (receipt.at, receipt.iteration))), tuple(damaged))
+        receipts += reader.receipts()
+    return Gathered(tuple(sorted(receipts, key=lambda receipt: (receipt.at, receipt.iteration))), tuple(damaged))
 
 
 def add_up(name: str, receipts: Iterable[Receipt]) -> Sums:
@@ -207,8 +207,8 @@ class _Reader:
         self._is_reserved = False
         costs = [_cost(*session) for session in sessions]
         tokens = Tokens()
-        for said, _ in sessions:
-            tokens += said.used
+        for answer, _ in sessions:
+            tokens += answer.used
         known = [usd for usd, _ in costs if usd is not None]
         self._done.append(
             Receipt(
@@ -219,14 +219,14 @@ class _Reader:
                 story=started.story,
                 mode="plan" if self._plans else started.mode.value,
                 outcome=outcome,
-                model=next((said.model for said, _ in reversed(sessions) if said.model), ""),
+                model=next((answer.model for answer, _ in reversed(sessions) if answer.model), ""),
                 tokens=tokens,
                 usd=sum(known) if len(known) == len(costs) else None,
                 basis=max((basis for _, basis in costs), key=_ORDER.index, default=Basis.REPORTED),
                 sessions=len(costs),
                 seconds=max(seconds, 0),
                 parts=tuple(
-                    part for (said, _), cost in zip(sessions, costs, strict=True) for part in _parts(said, *cost)
+                    part for (answer, _), cost in zip(sessions, costs, strict=True) for part in _parts(answer, *cost)
                 ),
             )
         )
@@ -244,8 +244,8 @@ def _cost(outcome: Outcome, charged: Charged | None) -> tuple[float | None, Basi
     if charged is not None:
         return charged.usd if micros(charged.usd) is not None else None, charged.basis
     # Of a run before costs were recorded, or one that was killed.
-    found = charge(list_prices(), "", 0, "", "", outcome)
-    return found.usd, found.basis
+    estimate = charge(list_prices(), "", 0, "", "", outcome)
+    return estimate.usd, estimate.basis
 
 
 def _parts(outcome: Outcome, usd: float | None, basis: Basis) -> Iterator[Part]:

@@ -66,20 +66,20 @@ def prior(review: bool, acceptance: bool = False) -> tuple[Sample, ...]:
 
 def forecast(samples: Sequence[Sample], stories: int, *, review: bool = False, acceptance: bool = False) -> Foreseen:
     """`acceptance`: a session before each story writes its acceptance tests."""
-    found, knows = _trials(samples, stories, review, acceptance)
-    if not found:
+    trials, knows = _trials(samples, stories, review, acceptance)
+    if not trials:
         return Foreseen(stories=0, samples=len(samples), iterations=(0.0, 0.0), seconds=(0.0, 0.0))
     usd: Range | None = None
     if knows.money:
-        p50, p90 = _range(found, lambda t: t.micros)
+        p50, p90 = _range(trials, lambda t: t.micros)
         usd = (round(p50 / 1e6, 4), round(p90 / 1e6, 4))
     return Foreseen(
         stories=stories,
         samples=len(samples),
-        iterations=_range(found, lambda t: t.iterations),
-        seconds=_range(found, lambda t: t.seconds),
+        iterations=_range(trials, lambda t: t.iterations),
+        seconds=_range(trials, lambda t: t.seconds),
         usd=usd,
-        tokens=_range(found, lambda t: t.tokens) if knows.tokens else None,
+        tokens=_range(trials, lambda t: t.tokens) if knows.tokens else None,
     )
 
 
@@ -95,12 +95,12 @@ def chance(samples: Sequence[Sample], stories: int, micros: int | None, tokens: 
     """The chance to finish with what is left. None: there is no limit, or too little is known."""
     if len(samples) < ENOUGH_TO_STOP or (micros is None and tokens is None):
         return None
-    found, knows = _trials(samples, stories, False)
-    if not found:
+    trials, knows = _trials(samples, stories, False)
+    if not trials:
         return 1.0
     if (micros is not None and not knows.money) or (tokens is not None and not knows.tokens):
         return None
-    enough = [(micros is None or t.micros <= micros) and (tokens is None or t.tokens <= tokens) for t in found]
+    enough = [(micros is None or t.micros <= micros) and (tokens is None or t.tokens <= tokens) for t in trials]
     return sum(enough) / len(enough)
 
 
@@ -120,7 +120,7 @@ def _trials(
     has_history = len(samples) >= ENOUGH
     knows = _Known(has_history and own_priced * 2 >= len(samples), has_history and any(s.tokens for s in samples))
     drawn, scale = min(stories, _DRAWN), max(stories / _DRAWN, 1.0)
-    found: list[Totals] = []
+    trials: list[Totals] = []
     for trial in range(_TRIALS):
         dice = _dice(trial)
         iterations = seconds = micros = tokens = 0.0
@@ -130,8 +130,8 @@ def _trials(
             iterations, seconds, tokens = iterations + one.iterations, seconds + one.seconds, tokens + one.tokens
             known = one.micros if one.micros is not None or not priced else priced[at % len(priced)].micros
             micros += known or 0
-        found.append(Totals(iterations * scale, seconds * scale, micros * scale, tokens * scale))
-    return found, knows
+        trials.append(Totals(iterations * scale, seconds * scale, micros * scale, tokens * scale))
+    return trials, knows
 
 
 def _dice(trial: int) -> Iterator[int]:
@@ -144,8 +144,8 @@ def _dice(trial: int) -> Iterator[int]:
         yield state >> 11
 
 
-def _range(found: Iterable[Totals], of: Callable[[Totals], float]) -> Range:
-    figures = sorted(of(one) for one in found)
+def _range(trials: Iterable[Totals], of: Callable[[Totals], float]) -> Range:
+    figures = sorted(of(one) for one in trials)
     return round(figures[len(figures) // 2], 3), round(figures[len(figures) * 9 // 10], 3)
 
 
@@ -172,8 +172,8 @@ def shared_rooms(config: Config, root: Path, repo: Repo | None, env: Mapping[str
     if not budget.is_shared:
         return []
     book = ledger_of(root, repo, env).refresh()
-    found = rooms(budget, NOTHING, elsewhere_in(book, "", time.time()))
-    return [room for room in found if room.scope is not Scope.RUN]
+    limits = rooms(budget, NOTHING, elsewhere_in(book, "", time.time()))
+    return [room for room in limits if room.scope is not Scope.RUN]
 
 
 def prospect(opened: OpenPlan, repo: Repo | None, env: Mapping[str, str]) -> Prospect:
@@ -199,9 +199,9 @@ def spending_of(ref: PlanRef, config: Config, env: Mapping[str, str]) -> Spendin
 def allowance(ref: PlanRef, config: Config, story: str, env: Mapping[str, str]) -> float:
     """Dollars that the first session of a run may spend; 0 if unlimited."""
     budget, spending = budget_of(config), spending_of(ref, config, env)
-    found = [
+    limits = [
         *rooms(budget, spending.run, spending.elsewhere),
         *story_rooms(budget, spending.of(story) if story else NOTHING),
     ]
     costliest = ledger_of(ref.root, repo_of(ref.root, env), env).refresh().costliest if budget.is_shared else 0
-    return (share(found, micros(config.agent.budget_usd) or None, costliest) or 0) / MICROS
+    return (share(limits, micros(config.agent.budget_usd) or None, costliest) or 0) / MICROS

@@ -118,7 +118,7 @@ class RunBudget:
         self._foreseen: tuple[int, Amount] | None = None
         self._sessions = 0
         self._aside: set[str] = set()
-        self._told: set[str] = set()
+        self._warned: set[str] = set()
         journal.listen(self._listen)
 
     def news(self, plan: Plan) -> Iterator[AnyEvent]:
@@ -131,7 +131,7 @@ class RunBudget:
         except SetupError as error:
             if self._budget.is_set:
                 raise
-            yield from self._tell_once(str(error))
+            yield from self._warn_once(str(error))
             book, is_first = Book(local_day), False
         if is_first:
             yield from self._close_dead(book, now)
@@ -213,11 +213,11 @@ class RunBudget:
     def _set_aside(
         self, session: Session, name: str, cap: int | None, elsewhere: Elsewhere
     ) -> tuple[int | None, Outcome | None]:
-        found = [
+        limits = [
             *rooms(self._budget, self._spending.run, elsewhere),
             *story_rooms(self._budget, self._spending.of(session.task.story) if session.task.story else NOTHING),
         ]
-        for room in found:
+        for room in limits:
             if room.is_spent:
                 why = f"{room.key} is {figure(room, room.limit)}; {figure(room, room.spent)} spent"
                 return None, Outcome(trouble=Trouble.BUDGET, detail=why)
@@ -225,8 +225,8 @@ class RunBudget:
                 why = f"another run has reserved the rest of {room.key}"
                 return None, Outcome(trouble=Trouble.TRANSPORT, detail=why)
         book = self._ledger.book
-        allowed = share(found, cap, book.costliest)
-        counted = [room.left for room in found if not room.is_money]
+        allowed = share(limits, cap, book.costliest)
+        counted = [room.left for room in limits if not room.is_money]
         tokens = min([*counted, book.largest]) if counted else 0
         me = identify(os.getpid())
         line = Reserve(
@@ -269,7 +269,7 @@ class RunBudget:
     def _remarks(self, charged: Charged) -> Iterator[Noted]:
         if charged.basis is Basis.UNKNOWN and (charged.tokens or self._budget.is_set):
             model = charged.model or "the agent"
-            yield from self._tell_once(
+            yield from self._warn_once(
                 f"the cost of {model} is unknown: a dollar budget cannot be enforced, a token budget only if it "
                 "reports tokens (budget.prices sets a price file)"
             )
@@ -280,9 +280,9 @@ class RunBudget:
                 spent = f"{figure(room, room.spent)} of {figure(room, room.limit)} ({room.key})"
                 yield Noted(f"{story} has used up its budget, {spent}, and is set aside unless it is done", True)
 
-    def _tell_once(self, text: str) -> Iterator[Noted]:
-        if text not in self._told:
-            self._told.add(text)
+    def _warn_once(self, text: str) -> Iterator[Noted]:
+        if text not in self._warned:
+            self._warned.add(text)
             yield Noted(text, warning=True)
 
     def _append(self, line: Settle | Iterated | Foretold | Finished) -> None:
@@ -290,7 +290,7 @@ class RunBudget:
         try:
             self._ledger.append(line)
         except SetupError as error:
-            self._told.add(str(error))
+            self._warned.add(str(error))
 
     def _listen(self, record: Record) -> None:
         event, t = record.event, record.t

@@ -81,15 +81,15 @@ class PriceTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 def _spellings(name: str) -> list[str]:
     """The name, and shorter names of the same model: without the vendor, without the edition."""
-    found = [name]
+    spellings = [name]
     if (bare := _VENDOR.sub("", name)) != name:
-        found.append(bare)
+        spellings.append(bare)
     for _ in range(3):
-        shorter = _VERSION.sub("", found[-1])
-        if shorter == found[-1]:
+        shorter = _VERSION.sub("", spellings[-1])
+        if shorter == spellings[-1]:
             break
-        found.append(shorter)
-    return found
+        spellings.append(shorter)
+    return spellings
 
 
 _TABLE = Path(__file__).with_name("prices.json")

@@ -73,15 +73,15 @@ def written(learning: Learning) -> str:
 
 def read_line(text: str, *, curated: bool = False, line: int = 0, story: str = "", date: str = "") -> Learning:
     """`story` and `date` come from the context, for a line that does not name them."""
-    found = _TAG.search(text)
-    if found is None:
+    tag = _TAG.search(text)
+    if tag is None:
         return Learning(text=text.strip(), curated=curated, line=line, story=story, date=date)
     return Learning(
-        text=text[: found.start()].strip(),
-        story=found["story"] or "",
-        date=found["date"],
-        commit=found["commit"] or "",
-        accepted=not found["mark"],
+        text=text[: tag.start()].strip(),
+        story=tag["story"] or "",
+        date=tag["date"],
+        commit=tag["commit"] or "",
+        accepted=not tag["mark"],
         curated=curated,
         line=line,
     )
@@ -115,18 +115,18 @@ def _pivots(words: Iterable[str]) -> set[str]:
     return {word for word in words if word in _DECISIVE or any(letter.isdigit() for letter in word)}
 
 
-def news(given: Sequence[Learning], known: Iterable[Learning]) -> tuple[Learning, ...]:
+def news(learnings: Sequence[Learning], known: Iterable[Learning]) -> tuple[Learning, ...]:
     """The learnings that are not known yet. One known only from a failed attempt is new when an accepted one
     confirms it.
     """
-    heard = list(known)
+    seen = list(known)
     new: list[Learning] = []
-    for learning in given:
+    for learning in learnings:
         if not learning.text:
             continue
-        if any((old.accepted or not learning.accepted) and is_same(old.text, learning.text) for old in heard):
+        if any((old.accepted or not learning.accepted) and is_same(old.text, learning.text) for old in seen):
             continue
-        heard.append(learning)
+        seen.append(learning)
         new.append(learning)
     return tuple(new)
 
@@ -242,9 +242,9 @@ def _items_of_log(text: str) -> Iterator[_Item]:
             continue
         if bullet and head >= 0 and len(bullet[1]) <= head:
             is_list, head = False, -1
-        if bullet and (said := _LEARNED.fullmatch(bullet[2])):
-            if said[1]:
-                item = _Item(number, len(bullet[1]), said[1], False, story, date)
+        if bullet and (learned := _LEARNED.fullmatch(bullet[2])):
+            if learned[1]:
+                item = _Item(number, len(bullet[1]), learned[1], False, story, date)
             elif not is_list:
                 is_list, is_curated, head = True, False, len(bullet[1])
         elif bullet and is_list:

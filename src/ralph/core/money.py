@@ -187,28 +187,28 @@ def overspent(budget: Budget, stories: dict[str, Amount]) -> dict[str, Room]:
     """Stories that have spent their own budget and are set aside."""
     if not budget.story_usd and not budget.story_tokens:
         return {}
-    found: dict[str, Room] = {}
+    over: dict[str, Room] = {}
     for story, spent in stories.items():
         for room in story_rooms(budget, spent):
             if room.is_spent:
-                found.setdefault(story, room)
-    return found
+                over.setdefault(story, room)
+    return over
 
 
-def unaffordable(found: Iterable[Room], need: Need) -> Room | None:
+def unaffordable(limits: Iterable[Room], need: Need) -> Room | None:
     """The budget whose rest does not pay for another session, if there is one."""
-    short = (room for room in found if room.limit - room.spent < (need.micros if room.is_money else need.tokens))
+    short = (room for room in limits if room.limit - room.spent < (need.micros if room.is_money else need.tokens))
     return next(short, None)
 
 
-def share(found: Iterable[Room], session: int | None, costliest: int) -> int | None:
+def share(limits: Iterable[Room], session: int | None, costliest: int) -> int | None:
     """Micros that one session may spend. None: no limit.
 
     It takes half of a shared budget, so that others can work too, or all of it if half would hardly be enough for the
     most expensive session so far.
     """
     bounds = [] if session is None else [session]
-    for room in found:
+    for room in limits:
         if room.is_money and room.scope in (Scope.DAY, Scope.WORKSPACE):
             bounds.append(min(max(room.left // 2, 2 * costliest), room.left))
         elif room.is_money:

@@ -217,11 +217,11 @@ class Book:
 
     def since(self, day: Day) -> Amount:
         """Spent on this day. Later days count too: they come from a clock that was set back."""
-        found = NOTHING
+        spent = NOTHING
         for other, amount in self._days.items():
             if other >= day:
-                found += amount
-        return found
+                spent += amount
+        return spent
 
     def of_plan(self, plan: str) -> dict[str, Amount]:
         return {story: amount for (of, story), amount in self.stories.items() if of == plan}

@@ -17,14 +17,14 @@ from msgspec import Struct
 
 from ralph.config.layers import Settings
 from ralph.core.errors import BadData, RalphError, SetupError
-from ralph.core.learning import LONGEST, PATTERNS, Learning, distinct, in_log, in_notes, written
+from ralph.core.learning import LONGEST, PATTERNS, Learning, distinct, written
 from ralph.core.ports import PlanRef
 from ralph.core.problems import Place, Problem
 from ralph.core.text import clean, estimate_tokens, one_line
 from ralph.host.files import sync_folder, write_bytes
 from ralph.host.git.repo import identify
 from ralph.journal.records import Listener
-from ralph.memory.store import Memory, memory_of, memory_text
+from ralph.memory.store import Memory, learnings_in, memory_of, memory_text
 from ralph.prompts.memory import cost, summary_prompt
 from ralph.session.json_answer import Unusable, object_schema, read_json_answer
 from ralph.session.single import Interrupted, Sessions
@@ -72,9 +72,9 @@ def read_digest(text: str, before: Sequence[Learning]) -> Digest:
 
 def _problems(digest: Digest, before: Sequence[Learning]) -> Iterator[Problem]:
     known = set(range(1, len(before) + 1))
-    told: set[int] = {drop.number for drop in digest.dropped}
+    covered: set[int] = {drop.number for drop in digest.dropped}
     for place, one in enumerate(digest.learnings):
-        told |= set(one.sources)
+        covered |= set(one.sources)
         if not one_line(one.text):
             yield _wrong(f"learnings[{place}].text", "it is empty")
         if len(one_line(one.text)) > LONGEST:
@@ -88,9 +88,9 @@ def _problems(digest: Digest, before: Sequence[Learning]) -> Iterator[Problem]:
     for drop in digest.dropped:
         if not drop.why.strip():
             yield _wrong("dropped", f"{drop.number} is dropped without a reason")
-    if unknown := sorted(told - known):
+    if unknown := sorted(covered - known):
         yield _wrong("from", f"no learning {_listed(unknown)}", f"they are numbered 1 to {len(before)}")
-    if missing := sorted(known - told):
+    if missing := sorted(known - covered):
         hint = "put each into the `from` of a new learning, or into `dropped` with a reason"
         yield _wrong("learnings", f"{_listed(missing)} not accounted for", hint)
     if not unknown and not missing and not digest.learnings:
@@ -114,11 +114,11 @@ def condensed(digest: Digest, before: Sequence[Learning]) -> tuple[Learning, ...
     """The learnings that remain. A summary that draws on a failed attempt, even in part, stays marked as not
     accepted.
     """
-    found = []
+    learnings = []
     for one in digest.learnings:
         sources = [before[number - 1] for number in sorted(set(one.sources))]
         stories = {source.story for source in sources}
-        found.append(
+        learnings.append(
             Learning(
                 text=one_line(clean(one.text), LONGEST),
                 story=stories.pop() if len(stories) == 1 else "",
@@ -127,7 +127,7 @@ def condensed(digest: Digest, before: Sequence[Learning]) -> tuple[Learning, ...
                 accepted=all(source.accepted for source in sources),
             )
         )
-    return tuple(found)
+    return tuple(learnings)
 
 
 def as_notes(text: str, lines: Sequence[str], remark: str) -> str:
@@ -209,7 +209,8 @@ def compact(
     fit into a prompt needs no agent: its entries make it large, and they go into the archive.
     """
     memory = _memory(ref, env)
-    text, learnings = _opened(memory)
+    text = _read(memory)
+    learnings = distinct(learnings_in(memory, text))
     if not learnings and not memory.is_log:
         return Compacted(memory.path)
     digest, kept = Digest(()), learnings
@@ -251,17 +252,13 @@ def deduplicate(ref: PlanRef, env: Mapping[str, str]) -> Compacted:
     """Remove exact duplicates, without an agent. The entries of a log are not changed."""
     memory = _memory(ref, env)
     text = _read(memory)
-    found = [one for one in _parse(memory, text) if one.curated or not memory.is_log]
-    new, count = without_duplicates(text, found)
+    learnings = [one for one in learnings_in(memory, text) if one.curated or not memory.is_log]
+    new, count = without_duplicates(text, learnings)
     archive = _free_name(memory.path, time.strftime("%Y-%m-%d", time.gmtime())) if count else None
     if archive is not None:
         _swap(ref, memory, text, new, archive, env)
-    return Compacted(memory.path, archive, len(found), len(found) - count, estimate_tokens(text), estimate_tokens(new))
-
-
-def _opened(memory: Memory) -> tuple[str, tuple[Learning, ...]]:
-    text = _read(memory)
-    return text, distinct(_parse(memory, text))
+    before = len(learnings)
+    return Compacted(memory.path, archive, before, before - count, estimate_tokens(text), estimate_tokens(new))
 
 
 def _read(memory: Memory) -> str:
@@ -277,10 +274,6 @@ def _read(memory: Memory) -> str:
         raise BadData(f"{memory.path} is not UTF-8", hint="save it as UTF-8") from None
 
 
-def _parse(memory: Memory, text: str) -> tuple[Learning, ...]:
-    return in_log(text) if memory.is_log else in_notes(text)
-
-
 def _ask(
     ref: PlanRef,
     settings: Settings,
@@ -289,10 +282,10 @@ def _ask(
     tell: Tell,
     listeners: tuple[Listener, ...],
 ) -> Digest:
-    found = repository_of(ref.root, env)
+    folder = repository_of(ref.root, env)
     sessions = Sessions(
         root=ref.root,
-        repo=identify(found) if found else None,
+        repo=identify(folder) if folder else None,
         config=settings.config,
         env=env,
         folder=planning_folder(ref.root, env) / f"compact-{new_run_id(time.time())}",
@@ -303,14 +296,14 @@ def _ask(
     previous, problems, is_repaired = "", tuple[str, ...](), False
     while True:
         try:
-            said = sessions.ask(summary_prompt(learnings, schema, previous, problems), schema)
+            answer = sessions.ask(summary_prompt(learnings, schema, previous, problems), schema)
         except Interrupted as error:
             error.hint = "try again; the learnings were not changed"
             raise
-        if said.put_back:
-            tell(f"the agent changed {', '.join(one_line(path, 60) for path in said.put_back[:5])}; restored")
+        if answer.put_back:
+            tell(f"the agent changed {', '.join(one_line(path, 60) for path in answer.put_back[:5])}; restored")
         try:
-            return read_digest(said.text, learnings)
+            return read_digest(answer.text, learnings)
         except Unusable as error:
             if is_repaired:
                 raise BadData(
@@ -319,7 +312,7 @@ def _ask(
                 ) from None
             is_repaired = True
             tell(f"the summary is invalid ({error}); asking the agent to correct it")
-            previous = said.text[:_LONGEST_PREVIOUS]
+            previous = answer.text[:_LONGEST_PREVIOUS]
             problems = tuple(
                 f"{p.where.path}: {p.message}" + (f" ({p.hint})" if p.hint else "") for p in error.problems
             )

@@ -32,17 +32,17 @@ LASTING_FILES = ("CLAUDE.md", "AGENTS.md")
 def learn(opened: OpenPlan, texts: Sequence[str], story: str, now: float, env: Mapping[str, str]) -> Kept:
     memory = memory_of(opened.ref, opened.layout.locations(opened.ref), env)
     commit = _head(opened, env)
-    given = [learned(text, day=iso(now), story=story, commit=commit) for text in texts]
-    return keep(opened.ref, memory, given, env)
+    learnings = [learned(text, day=iso(now), story=story, commit=commit) for text in texts]
+    return keep(opened.ref, memory, learnings, env)
 
 
 def _head(opened: OpenPlan, env: Mapping[str, str]) -> str:
     """The current commit, if there is a repository."""
     try:
-        found = ask(find_repo(opened.ref, opened.settings, env), "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+        answer = ask(find_repo(opened.ref, opened.settings, env), "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
     except SetupError:
         return ""
-    return line(found.out) if found.code == 0 else ""
+    return line(answer.out) if answer.code == 0 else ""
 
 
 def learn_for_repository(

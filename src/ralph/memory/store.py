@@ -66,7 +66,7 @@ def memory_text(memory: Memory, errors: str = "replace") -> str:
 
 def learnings_of(memory: Memory) -> tuple[Learning, ...]:
     """All learnings, each once, in file order; those that wait for a run come last."""
-    return distinct([*_parse(memory, memory_text(memory)), *waiting(memory)])
+    return distinct([*learnings_in(memory, memory_text(memory)), *waiting(memory)])
 
 
 def recent_learnings(memory: Memory) -> tuple[Learning, ...]:
@@ -83,10 +83,10 @@ def recent_learnings(memory: Memory) -> tuple[Learning, ...]:
         if size > len(data):
             stream.seek(size - _TAIL)
             data = data[:_HEAD].rpartition(b"\n")[0] + b"\n---\n" + stream.read(_TAIL).partition(b"\n")[2]
-    return distinct(_parse(memory, data.decode("utf-8", "replace")))
+    return distinct(learnings_in(memory, data.decode("utf-8", "replace")))
 
 
-def _parse(memory: Memory, text: str) -> tuple[Learning, ...]:
+def learnings_in(memory: Memory, text: str) -> tuple[Learning, ...]:
     return in_log(text) if memory.is_log else in_notes(text)
 
 
@@ -106,42 +106,42 @@ class Kept(Struct, frozen=True):
     """A run is active and adds them before its next iteration."""
 
 
-def keep(ref: PlanRef, memory: Memory, given: Sequence[Learning], env: Mapping[str, str]) -> Kept:
+def keep(ref: PlanRef, memory: Memory, learnings: Sequence[Learning], env: Mapping[str, str]) -> Kept:
     """Save the user's learnings, or leave them for the active run."""
-    new = news(given, learnings_of(memory))
+    new = news(learnings, learnings_of(memory))
     if is_at_work(memory.state):
         for learning in new:
             inbox.put(memory.state / LEARNING_INBOX, learning)
-        return Kept(new, len(given) - len(new), waits=True)
+        return Kept(new, len(learnings) - len(new), waits=True)
     with turn(ref, env):
-        found = _look(memory)  # left for a run that ended before it read them
-        _write(ref, memory, (*(learning for _, learning in found), *new))
-        _remove(found)
-    return Kept(new, len(given) - len(new))
+        queued = _look(memory)  # left for a run that ended before it read them
+        _write(ref, memory, (*(learning for _, learning in queued), *new))
+        _remove(queued)
+    return Kept(new, len(learnings) - len(new))
 
 
 def take_in(ref: PlanRef, memory: Memory) -> list[str]:
     """Save the learnings that wait, between iterations of a run. Returns messages about them."""
-    found = _look(memory)
-    if not found:
+    queued = _look(memory)
+    if not queued:
         return []
     try:
-        _write(ref, memory, [learning for _, learning in found])
+        _write(ref, memory, [learning for _, learning in queued])
     except (BadData, SetupError) as error:  # a file for people must not end a run; retried later
         return [f"your learnings could not be saved: {error}"]
-    _remove(found)
-    return [f"new learning from you: {one_line(learning.text, 200)}" for _, learning in found]
+    _remove(queued)
+    return [f"new learning from you: {one_line(learning.text, 200)}" for _, learning in queued]
 
 
-def _remove(found: Sequence[tuple[Path, Learning]]) -> None:
-    for path, _ in found:
+def _remove(queued: Sequence[tuple[Path, Learning]]) -> None:
+    for path, _ in queued:
         path.unlink(missing_ok=True)
 
 
 def _write(ref: PlanRef, memory: Memory, learnings: Sequence[Learning]) -> None:
     """Write into the curated section if there is one: a learning from the user is not a log entry."""
     text = memory_text(memory, errors="surrogateescape")  # keeps bytes that are not UTF-8
-    new = news(learnings, _parse(memory, text))
+    new = news(learnings, learnings_in(memory, text))
     if not new:
         return
     door = WorkspaceFiles(memory.root)
@@ -181,7 +181,7 @@ _NOTES = "learnings.md"
 
 def learnings_elsewhere(ref: PlanRef, memory: Memory, env: Mapping[str, str]) -> tuple[Learning, ...]:
     """From accepted work only. Never raises: a plan that cannot be read has nothing to say."""
-    found: list[Learning] = []
+    learnings: list[Learning] = []
     try:
         refs = find_plans(ref.root, Choice())
     except (RalphError, OSError):
@@ -191,8 +191,8 @@ def learnings_elsewhere(ref: PlanRef, memory: Memory, env: Mapping[str, str]) ->
         if other.path in seen:
             continue
         seen.add(other.path)
-        found += (_elsewhere(one, name) for one in recent_learnings(other) if one.accepted)
-    return distinct(found)
+        learnings += (_elsewhere(one, name) for one in recent_learnings(other) if one.accepted)
+    return distinct(learnings)
 
 
 def _elsewhere(learning: Learning, plan: str) -> Learning:

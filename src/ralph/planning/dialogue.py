@@ -25,9 +25,9 @@ from ralph.planning.proposal import (
     Person,
     Proposal,
     Word,
+    problem_line,
     propose,
     refuse_findings,
-    told_in_words,
 )
 from ralph.planning.target import Target
 from ralph.prompts.planning import Exchange, PlanBriefing, build_plan_prompt
@@ -136,7 +136,7 @@ class Dialogue:
                 self._keep(answer=msgspec.json.encode(answer).decode(), is_told=was_told)
             proposal = self._propose(answer)
             if not was_told and (found := _for_the_agent(proposal)):
-                was_told, problems = True, tuple(map(told_in_words, found))
+                was_told, problems = True, tuple(map(problem_line, found))
                 for problem in problems:
                     self._person.tell(f"  {one_line(problem, 300)}")
                 self._person.tell("asking the agent to fix this")
@@ -169,7 +169,7 @@ class Dialogue:
                     raise self._given_up(error) from None
                 is_repaired = True
                 self._person.tell(f"the answer is not usable ({error}): asking the agent again")
-                previous, problems = said.text[:_LONGEST_PREVIOUS], tuple(map(told_in_words, error.problems))
+                previous, problems = said.text[:_LONGEST_PREVIOUS], tuple(map(problem_line, error.problems))
                 continue
             if not answer.questions:
                 # A page that was not requested would be shown but not written, because one exists.
@@ -230,7 +230,7 @@ class Dialogue:
                     except Unusable as error:
                         kept = text
                         for problem in error.problems:
-                            self._person.tell(told_in_words(problem), warning=True)
+                            self._person.tell(problem_line(problem), warning=True)
                         continue
                     kept = ""
                     answer = msgspec.structs.replace(edited, requirements=proposal.answer.requirements)

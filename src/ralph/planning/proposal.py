@@ -108,22 +108,22 @@ def findings(target: Target, after: Loaded, new: Iterable[str]) -> list[Problem]
     """About the new stories and about the plan as a whole."""
     ids = set(new)
     file = target.ref.path.relative_to(target.ref.root).as_posix()
-    found = lint(
+    problems = lint(
         after.in_file,
         Places(after.in_file, after.source, file),
         has_checks=target.has_checks,
         review_cap=target.settings.config.review.cap,
     )
-    found = [problem for problem in found if not problem.story or problem.story in ids]
+    problems = [problem for problem in problems if not problem.story or problem.story in ids]
     for story in after.plan.stories:
         if story.id in ids:
-            found += denied(target, story.verify, story.id)
+            problems += denied(target, story.verify, story.id)
     budget = traits(target.ref.layout).budgets.get("plan")
     if budget and (tokens := estimate_tokens(after.source.decode())) > budget:
         message = f"the spec is about {tokens} tokens long; its budget is {budget}"
         hint = "every session reads it: shorten it, or use fewer steps"
-        found.append(Problem("over-budget", message, Place(file), hint, Severity.WARNING))
-    return found
+        problems.append(Problem("over-budget", message, Place(file), hint, Severity.WARNING))
+    return problems
 
 
 def denied(target: Target, commands: Iterable[str], story: str = "") -> Iterator[Problem]:
@@ -177,10 +177,10 @@ def refuse_findings(proposal: Proposal) -> None:
         raise BadData.of(problems)
 
 
-def told_in_words(problem: Problem) -> str:
+def problem_line(problem: Problem) -> str:
     where = problem.where.path or (f"story {problem.story}" if problem.story else "")
-    said = f"{where}: {problem.message}" if where and where not in problem.message else problem.message
-    return f"{said} ({problem.hint})" if problem.hint else said
+    text = f"{where}: {problem.message}" if where and where not in problem.message else problem.message
+    return f"{text} ({problem.hint})" if problem.hint else text
 
 
 _TIME = 600.0

@@ -63,14 +63,14 @@ class Recalled(Struct, frozen=True):
 def cue_for(story: Story | None, touched: Iterable[str] = (), more: str = "") -> Cue:
     if story is None:
         return Cue(terms(more), files=_names(touched))
-    said = [story.title, story.description, *story.criteria, story.notes, *story.verify, more]
-    text = "\n".join(said)
+    parts = [story.title, story.description, *story.criteria, story.notes, *story.verify, more]
+    text = "\n".join(parts)
     return Cue(terms(text), story.id, frozenset(story.depends_on), _names([*touched, *_PATH.findall(text)]))
 
 
 def _names(paths: Iterable[str]) -> frozenset[str]:
-    found = {path.strip("./").casefold() for path in paths}
-    return frozenset(name for path in found for name in (path, path.rpartition("/")[2]) if name)
+    cleaned = {path.strip("./").casefold() for path in paths}
+    return frozenset(name for path in cleaned for name in (path, path.rpartition("/")[2]) if name)
 
 
 @lru_cache(maxsize=8192)
@@ -159,20 +159,20 @@ def section(learnings: Sequence[Learning], cue: Cue, budget: int) -> str:
     if not learnings or budget <= 0:
         return ""
     frame = estimate_tokens(_TITLE + _INTRO) + estimate_tokens(_more(len(learnings)))
-    found = recall(learnings, cue, budget - frame)
-    if not found.chosen:
+    recalled = recall(learnings, cue, budget - frame)
+    if not recalled.chosen:
         return ""
-    lines = "\n".join(f"- {written(learning)}" for learning in found.chosen)
-    return f"{_TITLE}{_INTRO}{lines}" + (f"\n\n{_more(found.left)}" if found.left else "")
+    lines = "\n".join(f"- {written(learning)}" for learning in recalled.chosen)
+    return f"{_TITLE}{_INTRO}{lines}" + (f"\n\n{_more(recalled.left)}" if recalled.left else "")
 
 
 def short_list(learnings: Sequence[Learning], cue: Cue, budget: int) -> str:
     """The same without the introduction, where space is short."""
-    found = recall(learnings, cue, budget - estimate_tokens(f"\n{_more(len(learnings))}"))
-    if not found.chosen:
+    recalled = recall(learnings, cue, budget - estimate_tokens(f"\n{_more(len(learnings))}"))
+    if not recalled.chosen:
         return ""
-    lines = [f"- {written(learning)}" for learning in found.chosen]
-    return "\n".join([*lines, *([_more(found.left)] if found.left else [])])
+    lines = [f"- {written(learning)}" for learning in recalled.chosen]
+    return "\n".join([*lines, *([_more(recalled.left)] if recalled.left else [])])
 
 
 def _more(count: int) -> str:
