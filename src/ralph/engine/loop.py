@@ -9,7 +9,7 @@ from ralph.core.changes import SetFields
 from ralph.core.errors import PlanError, RalphError
 from ralph.core.events import (
     Decided,
-    Judged,
+    IterationEnded,
     LimitAnswered,
     Noted,
     Paused,
@@ -27,16 +27,14 @@ from ralph.core.plan import Mode, State
 from ralph.core.ports import Reading
 from ralph.engine.act import act, is_about_the_work, with_error
 from ralph.engine.decide import cap, decide, within_time
-from ralph.engine.judge import judge
 from ralph.engine.limits import AT_EACH_START
 from ralph.engine.prepare import prepare
 from ralph.engine.run import Run
-from ralph.engine.settle import put_rules_back, reopened, settle, trailers_for
+from ralph.engine.settle import Judgement, judge_and_record, put_rules_back, reopened, settle, trailers_for
 from ralph.engine.wait import LOOK, wait
 from ralph.host.files import read_state
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import RepositoryReplaced
-from ralph.host.redaction import redact_struct
 from ralph.journal.run_state import PlanDiff
 from ralph.state.names import PLAN_AFTER
 
@@ -146,16 +144,18 @@ class Loop:
         if work.mode is Mode.EXAM:  # nothing from the sessions that implemented the stories
             feedback = self._history.feedback.get("", "")
         acted = act(run, attempt, feedback, self._admit)
-        attempt, inspection = acted.attempt, acted.inspection
-        evidence = redact_struct(acted.evidence)  # judged as it is recorded, so that a replay agrees
-        verdict = judge(evidence)
-        run.journal.write(Judged(attempt.number, evidence, verdict))
-        commit = run.rules.commits or acted.wants_commit
+        judged = judge_and_record(run, acted.attempt, acted.evidence, acted.inspection)
+        settled = self._settle(judged, commit=run.rules.commits or acted.wants_commit)
+        self._before = None
+        return Stop(Reason.SHARED_TREE, settled.ask) if settled.ask else None
+
+    def _settle(self, judged: Judgement, *, commit: bool) -> IterationEnded:
+        """Settle the iteration, if necessary as one whose work an error speaks against."""
+        run = self._run
         first: Exception | None = None
         for tries_left in reversed(range(_SETTLE_TRIES)):
             try:
-                settled = settle(run, attempt, evidence, verdict, inspection, commit=commit)
-                break
+                return settle(run, judged, commit=commit)
             except MovedMeanwhile:  # a person committed in this very moment: look again whose commits are there
                 if not tries_left:
                     raise
@@ -166,11 +166,9 @@ class Loop:
                 is_done = commit and run.tree.find_commit(self._trailers)
                 if is_done or not tries_left or not is_about_the_work(error):
                     raise first from None
-                evidence, commit = with_error(evidence, first, run.places.folder), False
-                verdict = judge(evidence)
-                run.journal.write(Judged(attempt.number, evidence, verdict))
-        self._before = None
-        return Stop(Reason.SHARED_TREE, settled.ask) if settled.ask else None
+                evidence, commit = with_error(judged.evidence, first, run.places.folder), False
+                judged = judge_and_record(run, judged.attempt, evidence, judged.inspection)
+        raise AssertionError("every try returns or raises")
 
     def _admit(self) -> str:
         """Why no further agent may start in the same iteration, e.g. the rate limit; empty: it may."""

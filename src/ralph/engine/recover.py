@@ -37,7 +37,7 @@ from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Reading
 from ralph.core.run_ports import Attempt
-from ralph.core.verdict import Kind, Verdict
+from ralph.core.verdict import Kind
 from ralph.core.work_tree import Inspection
 from ralph.engine.act import examine_again, is_about_the_work
 from ralph.engine.evidence import share
@@ -47,8 +47,10 @@ from ralph.engine.prepare import next_reviewer
 from ralph.engine.proof_trailers import AGENT_COMMIT
 from ralph.engine.run import Run
 from ralph.engine.settle import (
+    Judgement,
     finish,
     journal_agent_commits,
+    judge_and_record,
     keep,
     mark_setup,
     settle,
@@ -209,11 +211,12 @@ def _close(run: Run, found: Open) -> tuple[str, str]:
         return done, ""
     if found.settling is None or found.judged is None or (found.settling.keep and not can_undo):
         evidence = _interrupted(attempt)
-        return _undo(run, attempt, evidence, judge(evidence), before, f"undid {name}, which was interrupted", notices)
+        judged = Judgement(attempt, evidence, Inspection(""), judge(evidence))
+        return _undo(run, judged, before, f"undid {name}, which was interrupted", notices)
     target = _reading(run, PLAN_AFTER)
-    evidence, verdict = found.judged.evidence, found.judged.verdict
     if not found.settling.keep:
-        return _undo(run, attempt, evidence, verdict, target, f"finished undoing {name}", notices)
+        judged = Judgement(attempt, found.judged.evidence, Inspection(""), found.judged.verdict)
+        return _undo(run, judged, target, f"finished undoing {name}", notices)
     return _keep(run, attempt, found, target, name), ""
 
 
@@ -222,11 +225,9 @@ def _judge_now(run: Run, attempt: Attempt, taken: SessionTaken, name: str) -> st
     acted = examine_again(run, attempt, taken)
     if acted is None:
         return ""
-    attempt, evidence, inspection = acted.attempt, acted.evidence, acted.inspection
-    verdict = judge(evidence)
-    run.journal.write(Judged(attempt.number, evidence, verdict))
-    settle(run, attempt, evidence, verdict, inspection, commit=run.rules.commits or acted.wants_commit)
-    return f"{name} was killed during its checks; they ran again, and its work was {verdict.kind.value}"
+    judged = judge_and_record(run, acted.attempt, acted.evidence, acted.inspection)
+    settle(run, judged, commit=run.rules.commits or acted.wants_commit)
+    return f"{name} was killed during its checks; they ran again, and its work was {judged.verdict.kind.value}"
 
 
 def _attempt(run: Run, found: Open) -> tuple[Attempt, str]:
@@ -281,17 +282,17 @@ def _give_up(run: Run, found: Open, error: RalphError | OSError) -> str:
 def _keep(run: Run, attempt: Attempt, found: Open, target: Reading, name: str) -> str:
     assert found.settling is not None
     assert found.judged is not None
-    evidence = found.judged.evidence
     inspection = Inspection(found.settling.tree)
+    judged = Judgement(attempt, found.judged.evidence, inspection, found.judged.verdict)
     target = write_plan(run, attempt, target)
     track(run, attempt, target)
     settling = found.settling
     made = keep(run, attempt, inspection, settling.message, settling.proof) if settling.commit else None
     if made is not None and made.refused is not None:
-        ended = settle_refused(run, attempt, evidence, made.refused, inspection)
+        ended = settle_refused(run, judged, made.refused)
         return _with_rescue(f"undid {name}: a commit hook rejected it", ended.rescue)
     if made is not None and made.changed:
-        ended = settle_changed(run, attempt, evidence, made, inspection, is_again=True)
+        ended = settle_changed(run, judged, made, is_again=True)
         return _with_rescue(f"undid {name}: files changed after they were checked", ended.rescue)
     return _finish_kept(run, attempt, found, target, made.commit if made else "", name)
 
@@ -301,8 +302,8 @@ def _finish_kept(run: Run, attempt: Attempt, found: Open, target: Reading, commi
     assert found.judged is not None
     journal_agent_commits(run, attempt.number, found.settling.proof.get(AGENT_COMMIT, ()))
     mark_setup(run, attempt)
-    evidence, verdict = found.judged.evidence, found.judged.verdict
-    finish(run, attempt, evidence, verdict, Inspection(found.settling.tree), target, commit=commit)
+    inspection = Inspection(found.settling.tree)
+    finish(run, Judgement(attempt, found.judged.evidence, inspection, found.judged.verdict), target, commit=commit)
     return f"finished keeping {name}"
 
 
@@ -316,17 +317,9 @@ def _commit_made(run: Run, found: Open) -> str:
     return run.tree.find_commit(trailers_for(run.id, started.iteration, started.story))
 
 
-def _undo(
-    run: Run,
-    attempt: Attempt,
-    evidence: Evidence,
-    verdict: Verdict,
-    target: Reading,
-    what: str,
-    notices: tuple[str, ...],
-) -> tuple[str, str]:
-    undone = undo(run, attempt, verdict, target)
-    ended = finish(run, attempt, evidence, verdict, Inspection(""), target, undone=undone)
+def _undo(run: Run, judged: Judgement, target: Reading, what: str, notices: tuple[str, ...]) -> tuple[str, str]:
+    undone = undo(run, judged.attempt, judged.verdict, target)
+    ended = finish(run, judged, target, undone=undone)
     return "; ".join((_with_rescue(what, undone.ref), *notices)), ended.ask
 
 

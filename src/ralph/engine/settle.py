@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from ralph.core import events
 from ralph.core.changes import Change, SetFields
@@ -43,29 +44,39 @@ _NO_ATTEMPT = (Mode.REVIEW, Mode.ACCEPTANCE)
 """Modes whose failures are no attempts at the story."""
 
 
-def settle(
-    run: Run,
-    attempt: Attempt,
-    evidence: Evidence,
-    verdict: Verdict,
-    inspection: Inspection,
-    *,
-    commit: bool,
-    is_again: bool = False,
-) -> IterationEnded:
+class Judgement(Struct, frozen=True):
+    """An iteration that was judged and is not settled yet."""
+
+    attempt: Attempt
+    evidence: Evidence
+    inspection: Inspection
+    verdict: Verdict
+
+
+def judge_and_record(run: Run, attempt: Attempt, evidence: Evidence, inspection: Inspection) -> Judgement:
+    evidence = redact_struct(evidence)  # judged as it is recorded, so that a replay agrees
+    verdict = judge(evidence)
+    run.journal.write(Judged(attempt.number, evidence, verdict))
+    return Judgement(attempt, evidence, inspection, verdict)
+
+
+def settle(run: Run, judged: Judgement, *, commit: bool, is_again: bool = False) -> IterationEnded:
     """`is_again`: the result of a hook, judged like an agent's work."""
-    attempt, notices = share(run, attempt, files=False)  # somebody may have committed while the checks ran
+    evidence, verdict, inspection = judged.evidence, judged.verdict, judged.inspection
+    attempt, notices = share(run, judged.attempt, files=False)  # somebody may have committed while the checks ran
     inspection = msgspec.structs.replace(inspection, notices=(*inspection.notices, *notices))
     target = _target(run, attempt, verdict)
     if verdict.completes and run.proof.acceptance.join(attempt.work.story):
         inspection = run.tree.inspect(attempt.checkpoint)
+    judged = Judgement(attempt, evidence, inspection, verdict)
     if not verdict.kind.keeps_work:
         _announce(run, attempt, target, keep=False)
         undone = undo(run, attempt, verdict, target)
         track(run, attempt, target)
-        return finish(run, attempt, evidence, verdict, inspection, target, undone=undone)
+        return finish(run, judged, target, undone=undone)
     lost = run.tree.keep_uncommitted(attempt.checkpoint, inspection.tree, run.places.is_own)
     inspection = msgspec.structs.replace(inspection, notices=(*inspection.notices, *lost))
+    judged = Judgement(attempt, evidence, inspection, verdict)
     message = message_for(attempt, verdict)
     proof = proof_trailers.written(evidence, verdict, inspection.tree, _plan_name(run), inspection.commits)
     _announce(run, attempt, target, keep=True, message=message, tree=inspection.tree, commit=commit, proof=proof)
@@ -73,34 +84,30 @@ def settle(
     track(run, attempt, target)
     made = keep(run, attempt, inspection, message, proof) if commit else None
     if made is not None and made.refused is not None:
-        return settle_refused(run, attempt, evidence, made.refused, inspection)
+        return settle_refused(run, judged, made.refused)
     if made is not None and made.changed:
-        return settle_changed(run, attempt, evidence, made, inspection, is_again=is_again)
+        return settle_changed(run, judged, made, is_again=is_again)
     journal_agent_commits(run, attempt.number, inspection.commits)
     mark_setup(run, attempt)
     last = inspection.commits[-1] if inspection.commits else ""
-    return finish(run, attempt, evidence, verdict, inspection, target, commit=made.commit if made else last)
+    return finish(run, judged, target, commit=made.commit if made else last)
 
 
-def settle_refused(
-    run: Run, attempt: Attempt, evidence: Evidence, refused: CheckResult, inspection: Inspection
-) -> IterationEnded:
+def settle_refused(run: Run, judged: Judgement, refused: CheckResult) -> IterationEnded:
     """The project's own pre-commit hook is a check like any other: judge again with its result.
 
     A hook that was killed because the run is stopping says nothing about the work.
     """
+    evidence = judged.evidence
     interrupted = evidence.interrupted or run.control.stop.requested
     evidence = msgspec.structs.replace(evidence, checks=(*evidence.checks, refused), interrupted=interrupted)
-    evidence = redact_struct(evidence)
-    verdict = judge(evidence)
-    run.journal.write(Judged(attempt.number, evidence, verdict))
-    return settle(run, attempt, evidence, verdict, inspection, commit=False)
+    again = judge_and_record(run, judged.attempt, evidence, judged.inspection)
+    return settle(run, again, commit=False)
 
 
-def settle_changed(
-    run: Run, attempt: Attempt, evidence: Evidence, made: Commit, inspection: Inspection, *, is_again: bool
-) -> IterationEnded:
+def settle_changed(run: Run, judged: Judgement, made: Commit, *, is_again: bool) -> IterationEnded:
     """A hook or a check changed files after they were judged: prove and judge the result once, then reject."""
+    attempt, evidence, inspection = judged.attempt, judged.evidence, judged.inspection
     who = f"the {made.changed_by} hook" if made.changed_by else "running the checks"
     some = ", ".join(one_line(path, 60) for path in made.changed[:_FEW])
     more = f" and {len(made.changed) - _FEW} more" if len(made.changed) > _FEW else ""
@@ -111,10 +118,8 @@ def settle_changed(
         run.journal.write(Noted(f"{who} changed {some}{more}: the result is checked and judged again"))
         write_plan(run, attempt, attempt.shown or attempt.reading)
         evidence, inspection = prove_again(run, attempt, evidence)
-    evidence = redact_struct(evidence)
-    verdict = judge(evidence)
-    run.journal.write(Judged(attempt.number, evidence, verdict))
-    return settle(run, attempt, evidence, verdict, inspection, commit=not is_again, is_again=True)
+    again = judge_and_record(run, attempt, evidence, inspection)
+    return settle(run, again, commit=not is_again, is_again=True)
 
 
 def track(run: Run, attempt: Attempt, target: Reading) -> None:
@@ -325,16 +330,9 @@ def undo(run: Run, attempt: Attempt, verdict: Verdict, target: Reading) -> Rolle
 
 
 def finish(
-    run: Run,
-    attempt: Attempt,
-    evidence: Evidence,
-    verdict: Verdict,
-    inspection: Inspection,
-    target: Reading,
-    *,
-    commit: str = "",
-    undone: RolledBack = NOT_UNDONE,
+    run: Run, judged: Judgement, target: Reading, *, commit: str = "", undone: RolledBack = NOT_UNDONE
 ) -> IterationEnded:
+    attempt, evidence, verdict = judged.attempt, judged.evidence, judged.verdict
     if waiting := evidence.waiting or (verdict.question if run.requests.asks_by_file else ""):
         run.requests.keep_waiting(waiting)
     story = target.plan.story(attempt.work.story) if attempt.work.story else None
@@ -347,7 +345,7 @@ def finish(
         kind=verdict.kind,
         headline=verdict.headline,
         reasons=verdict.reasons[1:],
-        notices=(*verdict.notices, *inspection.notices),
+        notices=(*verdict.notices, *judged.inspection.notices),
         fingerprint=verdict.fingerprint,
         story_state=story.state if story else None,
         attempts=story.attempts if story else 0,

@@ -16,7 +16,7 @@ from ralph.core.ports import Locations
 from ralph.engine.agent_run import AgentRunner
 from ralph.engine.run import Control, Places, Proving, Run, Steps
 from ralph.engine.steps import Pipeline, PlannedStep
-from ralph.engine.wait import wait
+from ralph.engine.wait import TimeLeft, wait
 from ralph.host.git.ignored import KeepIgnored
 from ralph.host.git.situation import untracked
 from ralph.host.git.work_tree import GitWorkTree
@@ -33,7 +33,6 @@ from ralph.review.material import Reviewing
 from ralph.run.inbox import Inbox
 from ralph.run.session import AgentSessions
 from ralph.run.spec import RunSpec, run_folder
-from ralph.run.time_left import TimeLeft
 from ralph.run.watcher import Watcher, protection
 from ralph.session.limits import allowance_of, rules_of
 from ralph.session.steps import Planned, plan_steps
