@@ -111,8 +111,10 @@ def add_project(parser: ArgumentParser | argparse._ArgumentGroup) -> None:
     )
 
 
-def add_workspace(parser: ArgumentParser, *, layout: str = "--layout") -> None:
+def add_workspace(parser: ArgumentParser, *, layout: str = "--layout", json: bool = False) -> None:
     """Which workspace, and which plan in it. A command whose `--layout` is a target has `--from` for the source."""
+    if json:
+        add_json(parser)
     group = parser.add_argument_group(WHICH_PLAN)
     add_project(group)
     _add_plan(group)
@@ -158,6 +160,18 @@ def add_output(shown: argparse._ArgumentGroup) -> None:
 def add_action(actions: Any, name: str, summary: str, examples: str) -> ArgumentParser:
     """An action of a command, added to what `add_subparsers` returned."""
     return cast(ArgumentParser, actions.add_parser(name, help=summary, description=summary, examples=examples))
+
+
+def add_config(parser: ArgumentParser | argparse._ArgumentGroup) -> None:
+    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
+
+
+def add_trust(parser: ArgumentParser | argparse._ArgumentGroup) -> None:
+    parser.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
+
+
+def add_run(parser: ArgumentParser) -> None:
+    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
 
 
 def width() -> int:

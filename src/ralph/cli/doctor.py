@@ -7,8 +7,7 @@ import time
 from argparse import Namespace
 from pathlib import Path
 
-from ralph.cli.output import ask, emit_json, is_interactive, note, paint, say, say_raw
-from ralph.config.trust import Verdict
+from ralph.cli.output import ask_trust, emit_json, is_interactive, note, paint, say, say_raw
 from ralph.core.errors import PlanError, SetupError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Plan
@@ -82,7 +81,7 @@ def test_notifications(args: Namespace) -> int:
             hint="`ralph config set --user notify.desktop true`; docs/notifications.md describes the other channels",
         )
     if root is not None:
-        asks = _ask if is_interactive() and not args.json else None
+        asks = ask_trust if is_interactive() and not args.json else None
         ensure_trusted(root, gather(root, settings, []), os.environ, flag=args.trust, ask=asks, report=note)
     message = Message(
         event=Moment.DONE,
@@ -107,9 +106,3 @@ def _problem(way: Channel, message: Message, timeout: float) -> str:
         except NotSent as error:
             return str(error)
     return ""
-
-
-def _ask(verdict: Verdict) -> bool:
-    for line in verdict.difference:
-        note(line)
-    return ask("Run these commands?")

@@ -11,15 +11,11 @@ from typing import Any, TextIO
 
 from ralph.core.text import clean
 
-_CODES = {
-    "bold": "1",
-    "dim": "2",
-    "red": "31",
-    "green": "32",
-    "yellow": "33",
-    "blue": "34",
-    "cyan": "36",
-}
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ralph.config.trust import Verdict
+
+_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
 
 
 def wants_colour(stream: TextIO) -> bool:
@@ -177,3 +173,10 @@ def ask(question: str) -> bool:
     """Ask yes or no; no is the default. Only call if `is_interactive()`."""
     print(f"{question} [y/N] ", end="", file=sys.stderr, flush=True)
     return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def ask_trust(verdict: Verdict) -> bool:
+    """Show the commands of a workspace that are not trusted yet, and ask whether to run them."""
+    for line in verdict.difference:
+        note(line)
+    return ask("Run these commands?")

@@ -13,11 +13,10 @@ import msgspec
 
 from ralph.cli.arguments import layout_and_name
 from ralph.cli.control import working_ref
-from ralph.cli.output import ask, ask_line, emit_json, is_interactive, note, say, warn
+from ralph.cli.output import ask, ask_line, ask_trust, emit_json, is_interactive, note, say, warn
 from ralph.cli.show import as_json
 from ralph.cli.talking import Listening, Terminal
 from ralph.config.flags import flags_of
-from ralph.config.trust import Verdict
 from ralph.core.errors import BadData, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import clean, one_line, plural
@@ -52,19 +51,13 @@ def caller(args: Namespace) -> Caller:
             trust=args.trust,
             listeners=(Listening(),),
         )
-    return Caller(person=terminal, env=os.environ, trust=args.trust, ask=_agree, listeners=(Listening(),))
+    return Caller(person=terminal, env=os.environ, trust=args.trust, ask=ask_trust, listeners=(Listening(),))
 
 
 def _is_trusted(args: Namespace) -> bool:
     from ralph.workspace.trust import is_trusted_by
 
     return bool(args.trust) or is_trusted_by(os.environ)
-
-
-def _agree(verdict: Verdict) -> bool:
-    for line in verdict.difference:
-        note(line)
-    return ask("This workspace defines these commands. Run them?")
 
 
 def answer_text(args: Namespace) -> str:

@@ -6,11 +6,10 @@ import os
 from argparse import Namespace
 from collections.abc import Sequence
 
-from ralph.cli.output import ask, emit_json, is_interactive, note, paint, say, say_raw, warn
+from ralph.cli.output import ask_trust, emit_json, is_interactive, note, paint, say, say_raw, warn
 from ralph.cli.show import grade_in_words
 from ralph.cli.words import duration, exceptions, moment, seconds
 from ralph.config.checks import ChosenCheck
-from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.evidence import CheckResult
 from ralph.core.exit_codes import ExitCode
@@ -33,7 +32,7 @@ _MOST_LINES = 20
 def verify(args: Namespace) -> int:
     opened = open_plan(args)
     commands = gather_commands(opened.root, opened.settings, [(opened.ref.path, opened.plan)])
-    asks = _ask if is_interactive() and not args.json else None
+    asks = ask_trust if is_interactive() and not args.json else None
     ensure_trusted(opened.root, commands, os.environ, flag=args.trust, ask=asks, report=note)
     story = None if args.final else _story(opened, args.story)
     chosen = chosen_for(opened.settings.config, opened.plan, story, "final" if args.final else "story")
@@ -84,12 +83,6 @@ def _show(result: CheckResult) -> None:
             say(f"    {line}")
         if result.output and len(result.tail.splitlines()) > _MOST_LINES:
             say(f"    full output: {result.output}", "dim")
-
-
-def _ask(verdict: Verdict) -> bool:
-    for line in verdict.difference:
-        note(line)
-    return ask("Run these commands?")
 
 
 _MOST_FILES = 5

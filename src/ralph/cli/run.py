@@ -14,7 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from ralph.cli.output import (
-    ask,
+    ask_trust,
     can_draw,
     emit_bytes,
     emit_json,
@@ -30,7 +30,6 @@ from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
 from ralph.cli.words import TERMINAL_CLOSED, until_when
 from ralph.config.keys import BUILD_VARIABLES
-from ralph.config.trust import Verdict
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.events import AgentStarted, Record, RunStarted, WaitStarted
 from ralph.core.exit_codes import ExitCode
@@ -191,7 +190,7 @@ def _run(args: Namespace, prepared: Launched) -> int:
     last = last_run(prepared.ref, os.environ)
     if last is not None and last.reason == Reason.TERMINAL_CLOSED:
         note(TERMINAL_CLOSED)
-    asks = None if args.plain or args.json or not is_interactive() else _ask_trust
+    asks = None if args.plain or args.json or not is_interactive() else ask_trust
     with _all_at_once(prepared):
         agree(prepared, os.environ, trust=args.trust, ask=asks, tell=note)
     if not args.detach:
@@ -273,12 +272,6 @@ def _quiet(view: Listener | None) -> Callable[[], AbstractContextManager[object]
 
 def _emit(record: Record) -> None:
     emit_line(record)
-
-
-def _ask_trust(verdict: Verdict) -> bool:
-    for line in verdict.difference:
-        note(line)
-    return ask("Run these commands?")
 
 
 def build(args: Namespace) -> int:

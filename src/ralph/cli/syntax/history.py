@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.arguments import add_config, add_run, add_workspace
 
 
 def status(parser: ArgumentParser) -> None:
@@ -16,8 +16,7 @@ def status(parser: ArgumentParser) -> None:
       ralph status --json          for scripts
     """
     parser.add_argument("-a", "--all", action="store_true", help="list every story of a long plan")
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def report(parser: ArgumentParser) -> None:
@@ -34,7 +33,7 @@ def report(parser: ArgumentParser) -> None:
       ralph report --html report.html    one self-contained page
       ralph report --markdown -          to stdout, for a pull request
     """
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
+    add_run(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--html", metavar="FILE", help="write an HTML page; - for stdout")
     form.add_argument("--markdown", metavar="FILE", help="write Markdown; - for stdout")
@@ -91,8 +90,7 @@ def explain(parser: ArgumentParser) -> None:
         metavar="RUN",
         help="a run's ID or a unique prefix of it, or a topic: `grades`, `transitions`",
     )
-    add_workspace(parser)
-    add_json(parser)
+    add_workspace(parser, json=True)
 
 
 def explain_circuit(parser: ArgumentParser) -> None:
@@ -107,9 +105,8 @@ def explain_circuit(parser: ArgumentParser) -> None:
       ralph explain circuit 20260115-0930   a run by a unique prefix of its ID
       ralph explain circuit --json          for scripts
     """
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
-    add_workspace(parser)
-    add_json(parser)
+    add_run(parser)
+    add_workspace(parser, json=True)
 
 
 def explain_route(parser: ArgumentParser) -> None:
@@ -128,10 +125,9 @@ def explain_route(parser: ArgumentParser) -> None:
     from ralph.config.flags import add_options
 
     parser.add_argument("story", nargs="?", metavar="STORY", help="the ID of the story (default: the next one)")
-    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
+    add_config(parser)
     add_options(parser, ["agent.name", "agent.model", "routing.enabled", "fallback"])
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def explain_prompt(parser: ArgumentParser) -> None:
@@ -149,10 +145,9 @@ def explain_prompt(parser: ArgumentParser) -> None:
     parser.add_argument("--story", metavar="ID", help="the story (default: the next one)")
     modes = [mode.value for mode in Mode]
     parser.add_argument("--mode", choices=modes, help="the kind of session (default: what the story needs next)")
-    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
+    add_config(parser)
     add_options(parser, ["prompt"])
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def runs(parser: ArgumentParser) -> None:
@@ -164,8 +159,7 @@ def runs(parser: ArgumentParser) -> None:
       ralph runs --json              for scripts
     """
     parser.add_argument("-n", "--number", type=int, default=20, metavar="N", help="how many runs (default: 20)")
-    add_workspace(parser)
-    add_json(parser)
+    add_workspace(parser, json=True)
 
 
 def runs_cost(parser: ArgumentParser) -> None:
@@ -191,8 +185,7 @@ def runs_cost(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--run", metavar="RUN", default="", help="only this run (shows its receipts unless --by is given)"
     )
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def runs_stats(parser: ArgumentParser) -> None:
@@ -207,8 +200,7 @@ def runs_stats(parser: ArgumentParser) -> None:
       ralph runs stats --json                   for scripts
     """
     parser.add_argument("--run", default="", metavar="RUN", help="a run's ID or a unique prefix of it (default: all)")
-    add_workspace(parser)
-    add_json(parser)
+    add_workspace(parser, json=True)
 
 
 def runs_replay(parser: ArgumentParser) -> None:
@@ -220,6 +212,5 @@ def runs_replay(parser: ArgumentParser) -> None:
       ralph runs replay                 the last run
       ralph runs replay 20260115-0930   a run by a unique prefix of its ID
     """
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
-    add_workspace(parser)
-    add_json(parser)
+    add_run(parser)
+    add_workspace(parser, json=True)

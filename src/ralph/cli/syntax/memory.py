@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import SUPPRESS, ArgumentParser
 
-from ralph.cli.arguments import add_json, add_workspace
+from ralph.cli.arguments import add_config, add_trust, add_workspace
 
 
 def memory_add(parser: ArgumentParser) -> None:
@@ -37,8 +37,7 @@ def memory(parser: ArgumentParser) -> None:
     """
     parser.add_argument("--search", metavar="WORDS", default="", help="only learnings with one of these words")
     parser.add_argument("--story", metavar="ID", default="", help="only learnings of this story")
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def memory_compact(parser: ArgumentParser) -> None:
@@ -55,15 +54,14 @@ def memory_compact(parser: ArgumentParser) -> None:
     """
     parser.add_argument("--force", action="store_true", help="even if it is small")
     parser.add_argument("--no-agent", action="store_true", help="only remove exact duplicates")
-    parser.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
+    add_trust(parser)
     group = parser.add_argument_group("agent")
     for flags, name, metavar in ((("-m", "--model"), "model", "MODEL"), (("--agent",), "agent", "NAME")):
         key = f"planning.{name}"
         group.add_argument(
             *flags, dest=f"setting:{key}", default=SUPPRESS, metavar=metavar, help=f"the {name} that summarises [{key}]"
         )
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def memory_budget(parser: ArgumentParser) -> None:
@@ -77,6 +75,5 @@ def memory_budget(parser: ArgumentParser) -> None:
       ralph memory budget           the parts and their sizes
       ralph memory budget --json    for scripts: exit code 1 if it is too much
     """
-    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
-    add_json(parser)
-    add_workspace(parser)
+    add_config(parser)
+    add_workspace(parser, json=True)

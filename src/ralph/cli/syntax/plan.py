@@ -245,8 +245,7 @@ def task(parser: ArgumentParser) -> None:
 
 def _command(commands: Any, name: str, summary: str, example: str) -> ArgumentParser:
     parser = add_action(commands, name, summary, example)
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
     return parser
 
 
@@ -284,8 +283,7 @@ def check(parser: ArgumentParser) -> None:
     """
     parser.add_argument("path", nargs="?", metavar="PATH", help="a workspace, the folder of a plan, or a plan")
     parser.add_argument("--strict", action="store_true", help="treat warnings as errors (exit code 65)")
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def plan_import(parser: ArgumentParser) -> None:
@@ -368,8 +366,7 @@ def plan_convert(parser: ArgumentParser) -> None:
     parser.add_argument("--layout", dest="target", required=True, metavar="LAYOUT", help=", ".join(LAYOUTS.built_in()))
     parser.add_argument("--name", default="", metavar="NAME", help="the name of the new plan (default: the old name)")
     parser.add_argument("--dry-run", action="store_true", help="show what would be lost; write nothing")
-    add_json(parser)
-    add_workspace(parser, layout="--from")
+    add_workspace(parser, layout="--from", json=True)
 
 
 def plan_archive(parser: ArgumentParser) -> None:
@@ -389,8 +386,7 @@ def plan_archive(parser: ArgumentParser) -> None:
     parser.add_argument("--label", default="", metavar="NAME", help="the name of the archive (default: the feature)")
     parser.add_argument("--keep", action="store_true", help="replace the folder of the feature with a fresh one")
     parser.add_argument("--no-commit", action="store_true", help="do not commit")
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
     actions = parser.add_subparsers(dest="action", metavar="ACTION")
     _action(actions, "list", "list the archives, oldest first", "ralph plan archive list --json")
     one = _action(actions, "restore", "restore an archived plan", "ralph plan archive restore user-login")
@@ -419,5 +415,4 @@ def plan_sync(parser: ArgumentParser) -> None:
     from ralph.plans.beads import TOOLS
 
     parser.add_argument("--tool", choices=TOOLS, help="the program that reads the beads (default: the first on PATH)")
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)

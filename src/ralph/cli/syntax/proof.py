@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from ralph.cli.arguments import add_action, add_json, add_output, add_project, add_workspace
+from ralph.cli.arguments import add_action, add_config, add_json, add_output, add_project, add_trust, add_workspace
 
 
 def verify(parser: ArgumentParser) -> None:
@@ -24,9 +24,8 @@ def verify(parser: ArgumentParser) -> None:
     which = parser.add_mutually_exclusive_group()
     which.add_argument("--story", metavar="ID", help="the checks of this story")
     which.add_argument("--final", action="store_true", help="every check of every story")
-    parser.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
-    add_json(parser)
-    add_workspace(parser)
+    add_trust(parser)
+    add_workspace(parser, json=True)
 
 
 def proof(parser: ArgumentParser) -> None:
@@ -38,8 +37,7 @@ def proof(parser: ArgumentParser) -> None:
       ralph proof US-003 --json    with digests and all details, for an archive
     """
     parser.add_argument("story", metavar="STORY", help="the ID of the story")
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def proof_audit(parser: ArgumentParser) -> None:
@@ -53,25 +51,12 @@ def proof_audit(parser: ArgumentParser) -> None:
       ralph proof audit              every finished story
       ralph proof audit --json       for scripts and CI
     """
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 _SETTINGS = (
-    "agent.model",
-    "budget.run_usd",
-    "max_run_time",
-    "timeout",
-    "idle_timeout",
-    "agent.name",
-    "agent.command",
-    "agent.script",
-    "agent.allowed_tools",
-    "agent.disallowed_tools",
-    "permissions",
-    "web",
-    "on_limit",
-    "baseline",
+    "agent.model budget.run_usd max_run_time timeout idle_timeout agent.name agent.command agent.script "
+    "agent.allowed_tools agent.disallowed_tools permissions web on_limit baseline"
 )
 
 
@@ -91,12 +76,12 @@ def proof_exam(parser: ArgumentParser) -> None:
     from ralph.config.flags import add_options
 
     parser.add_argument("--dry-run", action="store_true", help="show prompt, command and checks; change nothing")
-    add_options(parser, _SETTINGS)
+    add_options(parser, _SETTINGS.split())
     add_workspace(parser)
     before = parser.add_argument_group("before the exam")
-    before.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
+    add_trust(before)
     before.add_argument("--stash", action="store_true", help="stash uncommitted changes first")
-    before.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
+    add_config(before)
     add_output(parser.add_argument_group("output"))
     parser.set_defaults(
         exam_only=True, once=False, worktree=False, reset_circuit=False, detach=False, sandbox=False, no_sandbox=False

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from ralph.cli.arguments import add_json, add_output, add_workspace
+from ralph.cli.arguments import add_config, add_output, add_run, add_trust, add_workspace
 
 
 def configure_orders(parser: ArgumentParser) -> None:
     parser.add_argument("--run", metavar="RUN", default="", help="a run's ID or a unique prefix of it")
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 _COMMON = ("max_iterations", "agent.model", "budget.run_usd", "max_run_time", "review.when")
@@ -18,52 +17,15 @@ _COMMON = ("max_iterations", "agent.model", "budget.run_usd", "max_run_time", "r
 
 _SETTINGS = {
     "limits": (
-        "timeout",
-        "idle_timeout",
-        "max_loops_per_task",
-        "circuit_breaker.on_stuck",
-        "agent.budget_usd",
-        "budget.run_tokens",
-        "rate_limit_per_hour",
-        "token_limit_per_hour",
-        "limit_share",
-        "on_limit",
-        "max_allowed_iterations",
+        "timeout idle_timeout max_loops_per_task circuit_breaker.on_stuck agent.budget_usd budget.run_tokens "
+        "rate_limit_per_hour token_limit_per_hour limit_share on_limit max_allowed_iterations"
     ),
     "agent": (
-        "agent.name",
-        "agent.command",
-        "agent.script",
-        "prompt",
-        "agent.allowed_tools",
-        "agent.disallowed_tools",
-        "permissions",
-        "web",
-        "allow_paths",
-        "agent.fallback_model",
-        "fallback",
-        "routing.enabled",
+        "agent.name agent.command agent.script prompt agent.allowed_tools agent.disallowed_tools permissions "
+        "web allow_paths agent.fallback_model fallback routing.enabled"
     ),
-    "review": (
-        "review.cap",
-        "review.on_cap",
-        "review.on_stalemate",
-        "review.agent",
-        "review.model",
-        "review.reviewers",
-    ),
-    "checks and git": (
-        "proof.minimum",
-        "acceptance",
-        "exam",
-        "baseline",
-        "tamper",
-        "tests",
-        "canary",
-        "rollback",
-        "push",
-        "archive.on_complete",
-    ),
+    "review": "review.cap review.on_cap review.on_stalemate review.agent review.model review.reviewers",
+    "checks and git": "proof.minimum acceptance exam baseline tamper tests canary rollback push archive.on_complete",
 }
 """Heading in `--help` → the settings that can be changed for one run."""
 
@@ -98,15 +60,15 @@ def run(parser: ArgumentParser) -> None:
     add_workspace(parser)
     groups = {title: parser.add_argument_group(title) for title in ("before the run", *_SETTINGS, "output")}
     for title, keys in _SETTINGS.items():
-        add_options(groups[title], keys)
+        add_options(groups[title], keys.split())
     before = groups["before the run"]
-    before.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
+    add_trust(before)
     before.add_argument("--stash", action="store_true", help="stash uncommitted changes first")
     before.add_argument("--reset-circuit", action="store_true", help="retry failed stories and forget usage limits")
     before.add_argument(
         "--allow-broken-checks", action="store_true", help="start although a check cannot run or fails before any work"
     )
-    before.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
+    add_config(before)
     where = before.add_mutually_exclusive_group()
     where.add_argument("--sandbox", action="store_true", help="refuse to run outside a container")
     where.add_argument("--no-sandbox", action="store_true", help="run anywhere (default)")
@@ -141,7 +103,7 @@ def watch(parser: ArgumentParser) -> None:
       ralph watch -v                 also what the agent says and does, as lines
       ralph watch | tee run.txt      as lines
     """
-    parser.add_argument("run", nargs="?", default="", metavar="RUN", help="a run's ID or a unique prefix of it")
+    add_run(parser)
     parser.add_argument("-v", "--verbose", action="store_true", help="also print what the agent says and does")
     parser.add_argument("--plain", action="store_true", help="print lines instead of the live view")
     add_workspace(parser)
@@ -197,8 +159,7 @@ def retry(parser: ArgumentParser) -> None:
     """
     parser.add_argument("ids", nargs="*", metavar="ID", help="the stories (default: the only failed one)")
     parser.add_argument("-a", "--all", action="store_true", help="every failed story")
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def answer(parser: ArgumentParser) -> None:
@@ -215,8 +176,7 @@ def answer(parser: ArgumentParser) -> None:
     """
     parser.add_argument("story", nargs="?", metavar="STORY", help="the story that asked, or - for all stories")
     parser.add_argument("answer", nargs="?", metavar="ANSWER", help="the answer, or - to read it from stdin")
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def note(parser: ArgumentParser) -> None:

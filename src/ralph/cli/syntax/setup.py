@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from ralph.cli.arguments import add_json, add_project, add_workspace
+from ralph.cli.arguments import add_config, add_json, add_project, add_trust, add_workspace
 
 
 def config(parser: ArgumentParser) -> None:
@@ -74,9 +74,8 @@ def config_schema(_: ArgumentParser) -> None:
 
 
 def _reads(parser: ArgumentParser) -> None:
-    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
-    add_json(parser)
-    add_workspace(parser)
+    add_config(parser)
+    add_workspace(parser, json=True)
 
 
 def _writes(parser: ArgumentParser) -> None:
@@ -104,9 +103,8 @@ def trust(parser: ArgumentParser) -> None:
     action.add_argument("--show", action="store_true", help="show the commands and whether they are trusted")
     action.add_argument("--revoke", action="store_true", help="forget what was trusted in this workspace")
     action.add_argument("-y", "--yes", action="store_true", help="trust them without being asked")
-    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
-    add_json(parser)
-    add_workspace(parser)
+    add_config(parser)
+    add_workspace(parser, json=True)
 
 
 def doctor(parser: ArgumentParser) -> None:
@@ -136,9 +134,8 @@ def doctor_preflight(parser: ArgumentParser) -> None:
       ralph doctor preflight --json      for scripts
     """
     parser.add_argument("--checks", action="store_true", help="also run the checks once")
-    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
-    add_json(parser)
-    add_workspace(parser)
+    add_config(parser)
+    add_workspace(parser, json=True)
 
 
 def doctor_notify(parser: ArgumentParser) -> None:
@@ -150,10 +147,9 @@ def doctor_notify(parser: ArgumentParser) -> None:
       ralph doctor notify            send one message through each channel
       ralph doctor notify --json     the results, for scripts
     """
-    parser.add_argument("--config", metavar="NAME", help="also read .ralph/configs/NAME")
-    parser.add_argument("--trust", action="store_true", help="trust the commands this workspace defines")
-    add_json(parser)
-    add_workspace(parser)
+    add_config(parser)
+    add_trust(parser)
+    add_workspace(parser, json=True)
 
 
 def config_paths(parser: ArgumentParser) -> None:
@@ -164,8 +160,7 @@ def config_paths(parser: ArgumentParser) -> None:
       ralph config paths              all of them
       ralph config paths --json       for scripts
     """
-    add_json(parser)
-    add_workspace(parser)
+    add_workspace(parser, json=True)
 
 
 def hooks(parser: ArgumentParser) -> None:
