@@ -1,4 +1,4 @@
-"""`ralph circuit`: how near the breakers of a run are to tripping, and why one has."""
+"""`ralph explain circuit`: how near the breakers of a run are to tripping, and why one has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralph cost`: sums that add up, receipts that say what came of it, and no cost that is made up."""
+"""`ralph runs cost`: sums that add up, receipts that say what came of it, and no cost that is made up."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralph import`, `export` and `convert` from the command line: whole, or not at all, and nothing is lost unsaid."""
+"""`ralph plan import`, `export` and `convert` from the command line: all or nothing, and every loss is reported."""
 
 from __future__ import annotations
 

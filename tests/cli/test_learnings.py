@@ -1,4 +1,4 @@
-"""`ralph learn` and `ralph learnings` by a person."""
+"""`ralph memory add` and `ralph memory` by a person."""
 
 from __future__ import annotations
 

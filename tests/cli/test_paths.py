@@ -1,4 +1,4 @@
-"""`ralph paths`: every location, in and outside of a workspace."""
+"""`ralph config paths`: every location, in and outside of a workspace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralph plugin write`: files that the real client takes, and nobody else's file is lost."""
+"""`ralph hooks plugin`: files that the real client takes, and nobody else's file is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`ralph prompt` prints what the agent gets: compared with what an agent really got."""
+"""`ralph explain prompt` prints what the agent gets: compared with what an agent really got."""
 
 from __future__ import annotations
 

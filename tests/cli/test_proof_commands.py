@@ -1,4 +1,4 @@
-"""`ralph verify`, `ralph proof` and `ralph audit`, as people use them around a run."""
+"""`ralph verify`, `ralph proof` and `ralph proof audit`, as people use them around a run."""
 
 from __future__ import annotations
 

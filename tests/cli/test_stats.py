@@ -1,4 +1,4 @@
-"""`ralph stats`, and the lines about reviews at the end of a run."""
+"""`ralph runs stats`, and the lines about reviews at the end of a run."""
 
 from __future__ import annotations
 

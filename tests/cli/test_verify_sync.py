@@ -1,4 +1,4 @@
-"""`ralph verify-sync`, with a stand-in for the tracker."""
+"""`ralph plan sync`, with a stand-in for the tracker."""
 
 from __future__ import annotations
 

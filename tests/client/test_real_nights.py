@@ -102,7 +102,7 @@ def test_a_session_that_runs_out_of_time_costs_what_it_read_and_the_summary_agre
     total = cost(project)["total"]
     assert total["usd"] == pytest.approx(charged["usd"], abs=1e-6)
     summary = next(line for line in ran.out.splitlines() if "used" in line)
-    assert f"${charged['usd']:.2f}" in summary, "the summary and `ralph cost` show the same"
+    assert f"${charged['usd']:.2f}" in summary, "the summary and `ralph runs cost` show the same"
 
 
 def test_two_refusals_after_accepted_work_do_not_end_the_night(tmp_path: Path) -> None:

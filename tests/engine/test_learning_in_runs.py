@@ -134,7 +134,7 @@ def test_a_heavy_start_is_told_when_a_run_begins(tmp_path: Path) -> None:
     done = made.run(US_001=[[shell("true"), RIGHT, "claim"]])
     assert "tokens, " in done.out
     assert "over context.budget_tokens; to cut: .ralph/shop/progress.txt 5,0" in done.out
-    assert "`ralph compact`" in done.out
+    assert "`ralph memory compact`" in done.out
 
 
 def test_an_agent_may_curate_the_log_but_not_make_it_forget(tmp_path: Path) -> None:

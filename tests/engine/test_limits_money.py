@@ -56,7 +56,7 @@ def ask(budget: Budget, *events: AnyEvent) -> Stop | Wait | None:
         (
             Budget(workspace_usd=2),
             [SpendingSeen(elsewhere=Elsewhere(ever=Amount(3_000_000)))],
-            r"the workspace's budget .* `ralph cost --reset`",
+            r"the workspace's budget .* `ralph runs cost --reset`",
         ),
         (Budget(day_tokens=5), [SpendingSeen(elsewhere=Elsewhere(day=Amount(0, 5)))], r"today's budget of 5 tokens"),
         (

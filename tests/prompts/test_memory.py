@@ -46,7 +46,7 @@ def test_the_section_of_a_prompt_keeps_its_budget_and_tells_of_the_rest(given: l
     assert estimate_tokens(text) <= budget
     shown = sum(line.startswith("- ") for line in text.splitlines())
     if text and shown < len(given):
-        assert f"{len(given) - shown} more, not about this story: `ralph learnings --search WORDS`" in text
+        assert f"{len(given) - shown} more, not about this story: `ralph memory --search WORDS`" in text
     assert estimate_tokens(short_list(given, cue_for(STORY), budget)) <= budget
 
 

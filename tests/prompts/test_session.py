@@ -117,7 +117,7 @@ def test_the_steps_layout_gets_a_bounded_system_context() -> None:
     assert context.startswith("Loop 4 of at most 20. Tasks done: 2 of 6.")
     assert "Current task: US-003" in context
     assert "- fact 199 about logging in" in context
-    assert "more, not about this story: `ralph learnings --search WORDS`." in context
+    assert "more, not about this story: `ralph memory --search WORDS`." in context
 
 
 def test_a_first_attempt_is_not_numbered_and_has_no_result() -> None:

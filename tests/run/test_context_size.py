@@ -64,7 +64,7 @@ def test_what_to_cut_is_named_with_a_way_to_do_it(tmp_path: Path) -> None:
     (ref.folder / "progress.txt").write_text("# Log\n" + "word " * 30_000)
     done = ralph_here("budget", cwd=tmp_path)
     assert done.code == 1
-    assert f".ralph/{plan_name('tasks.json')}/progress.txt, 37,502: `ralph compact`" in done.out
+    assert f".ralph/{plan_name('tasks.json')}/progress.txt, 37,502: `ralph memory compact`" in done.out
     fine = ralph_here("budget", cwd=tmp_path, env={"RALPH_CONTEXT_BUDGET_TOKENS": "0"})
     assert fine.code == 0
     assert "what to cut" not in fine.out

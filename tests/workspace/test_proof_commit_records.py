@@ -1,4 +1,4 @@
-"""`ralph proof` and `ralph audit` in a fresh clone: what the commits alone can tell, and what they cannot."""
+"""`ralph proof` and `ralph proof audit` in a fresh clone: what the commits alone can tell, and what they cannot."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def test_the_spec_is_changed_even_when_its_bead_cannot_be(work: Path) -> None:
     assert done.code == 0
     assert "- [x] **1.1**" in (work / ".ralph" / "spec.md").read_text()
     assert "warning: the bead TASK-gone could not be set to closed: br: Issue not found" in done.err
-    assert "`ralph verify-sync`" in done.err
+    assert "`ralph plan sync`" in done.err
 
 
 @pytest.mark.parametrize(("beads", "told"), [("auto", "neither br nor bd is on PATH"), ("bd", "bd is not on PATH")])

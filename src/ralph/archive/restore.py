@@ -154,7 +154,7 @@ def _refuse_if_edited(edited: Sequence[Path], ref: PlanRef) -> None:
         more = f" and {len(edited) - 5} more" if len(edited) > 5 else ""
         raise SetupError(
             f"these files would be overwritten: {names}{more}",
-            hint="archive the current plan first with `ralph archive`; nothing was changed",
+            hint="archive the current plan first with `ralph plan archive`; nothing was changed",
         )
 
 

@@ -1,4 +1,4 @@
-"""`ralph archive`: archive a plan, list archives, restore one."""
+"""`ralph plan archive`: archive a plan, list archives, restore one."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _show(opened: OpenPlan, done: Archived, committed: archive_commit.Committed)
     manifest = done.manifest
     say(f"{done.path.relative_to(opened.root)}: {manifest.done} of {plural(manifest.total, 'story')} done", "bold")
     if manifest.done < manifest.total:
-        note(f"not every story was done; `ralph archive restore {done.path.name}` restores the plan")
+        note(f"not every story was done; `ralph plan archive restore {done.path.name}` restores the plan")
     for path in done.fresh:
         say(f"  fresh   {path}")
     for source in done.left:
@@ -82,7 +82,7 @@ def _list(args: Namespace) -> int:
         about = f"{known.done}/{known.total} done, {known.layout}" if known else "not created by Ralph"
         say_raw(f"{one_line(one.name)}  {paint(one_line(about), 'dim')}")
     if not found:
-        note("no archives yet; `ralph archive` creates one")
+        note("no archives yet; `ralph plan archive` creates one")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`ralph cost`: show what runs cost, and a forecast for the rest."""
+"""`ralph runs cost`: show what runs cost, and a forecast for the rest."""
 
 from __future__ import annotations
 

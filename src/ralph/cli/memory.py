@@ -90,7 +90,7 @@ def _for_repository(args: Namespace, texts: list[str]) -> int:
 def _sentence(text: str) -> str:
     text = " ".join(prose("the learning", text).split())
     if not text:
-        raise UsageError("the learning is empty", hint='`ralph learn "…"`')
+        raise UsageError("the learning is empty", hint='`ralph memory add "…"`')
     if len(text) > LONGEST:
         raise UsageError(
             f"the learning has {len(text)} characters, more than {LONGEST}",

@@ -247,7 +247,7 @@ def _confirm(target: Target, args: Namespace) -> None:
     """Refuse to replace an existing plan."""
     count = plural(len(target.plan.stories), "story")
     where = target.ref.path.relative_to(target.ref.root)
-    hint = "`ralph add` adds to it; --feature NAME starts another plan; `ralph archive` archives it"
+    hint = "`ralph add` adds to it; --feature NAME starts another plan; `ralph plan archive` archives it"
     if args.no_input:
         raise UsageError(f"{where} already has {count}", hint=hint)
     if not ask(f"{where} has {count}, which will not change. Add to it?"):

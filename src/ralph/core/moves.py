@@ -22,7 +22,7 @@ class Reason(StrEnum):
     """Work is kept that no check is about and no review has approved."""
     FINAL_CHECKS = "final-checks"
     EXAM = "exam"
-    """`ralph exam` added stories, or its session failed."""
+    """`ralph proof exam` added stories, or its session failed."""
     ITERATION_CAP = "iteration-cap"
     NO_PROGRESS = "no-progress"
     SAME_ERROR = "same-error"

@@ -1,6 +1,6 @@
 """The probes of a workspace and of a run, and the table of all of them: what `doctor` and `preflight` print.
 
-`ralph doctor` looks at the machine and at every plan of the workspace. `ralph preflight` looks at the run that would
+`ralph doctor` looks at the machine and at every plan of the workspace. `ralph doctor preflight` looks at the run that would
 start. A run that can start does not pay for this: its first steps refuse what they must, and only then is the rest
 checked, so that all problems are reported at once, each with its fix.
 """
@@ -140,7 +140,7 @@ def settings_of_run(subject: Subject) -> Iterator[Finding]:
         yield warn(str(problem), problem.hint or _SETTINGS)
     for channel in channels(settings.config.notify, root, subject.env):
         if why := channel.problem():
-            hint = "fix or remove it; `ralph notify test` sends a test message"
+            hint = "fix or remove it; `ralph doctor notify` sends a test message"
             yield warn(f"no notification by {channel.name}: {why}", hint)
     if not unknown:
         yield ok("valid")
@@ -302,7 +302,7 @@ def proof(subject: Subject) -> Iterator[Finding]:
 def checks(subject: Subject) -> Iterator[Finding]:
     prepared = _run(subject)
     if chosen := choose(prepared.settings.config, prepared.plan, None, "final"):
-        yield ok(f"{len(chosen)} configured; `ralph preflight --checks` runs them")
+        yield ok(f"{len(chosen)} configured; `ralph doctor preflight --checks` runs them")
     else:
         yield warn(
             "no checks configured: a story is unproven unless a review approves it",
@@ -406,4 +406,4 @@ PREFLIGHT: dict[str, Probe] = {
     "checks": checks,
     "proof": proof,
 }
-"""Topic → probe of `ralph preflight`."""
+"""Topic → probe of `ralph doctor preflight`."""

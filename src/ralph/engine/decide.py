@@ -98,7 +98,7 @@ def _exam(history: History, limits: Limits, now: float) -> Move:
 
 
 def _after_exam(plan: Plan, history: History) -> Stop | None:
-    """Where `ralph exam` ends, unless its tests pass: then the final checks follow."""
+    """Where `ralph proof exam` ends, unless its tests pass: then the final checks follow."""
     if history.exams and history.exam_failure:
         return Stop(Reason.EXAM, f"no result: {history.exam_failure}")
     if history.exams and not plan.is_finished:

@@ -202,7 +202,7 @@ def _done(evidence: Evidence) -> str:
 
 
 def _unless_tampered(evidence: Evidence, accepted: Verdict, notices: list[str]) -> Verdict:
-    """How older versions judged weakened tests; only their journals have suspicions. Kept for `ralph replay`."""
+    """How older versions judged weakened tests; only their journals have suspicions. Kept for `ralph runs replay`."""
     grave = [str(doubt) for doubt in evidence.suspicions if doubt.is_grave]
     if not grave or evidence.rules.tamper is Tamper.OFF:
         return accepted

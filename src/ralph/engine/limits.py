@@ -21,7 +21,7 @@ _NAMES = {Scope.RUN: "this run's budget", Scope.DAY: "today's budget", Scope.WOR
 _WAYS_ON = {
     Scope.RUN: "a new run starts with the full budget",
     Scope.DAY: "it resets tomorrow",
-    Scope.WORKSPACE: "reset it with `ralph cost --reset`",
+    Scope.WORKSPACE: "reset it with `ralph runs cost --reset`",
 }
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 300.0
 """Seconds between sessions after a broken connection."""

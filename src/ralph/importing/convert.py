@@ -1,4 +1,4 @@
-"""`ralph export` and `ralph convert`: the same plan in another layout, and what gets lost.
+"""`ralph plan export` and `ralph plan convert`: the same plan in another layout, and what gets lost.
 
 A conversion archives the whole old plan, writes the new one in its place, and carries over the state kept beside it.
 The archive is complete before anything is written, and the new plan exists before anything is removed.
@@ -85,7 +85,7 @@ def export_to(opened: OpenPlan, wanted: str, folder: Path, now: float) -> Export
     """Create a new workspace with this plan. An existing plan is never overwritten."""
     root = Path(os.path.realpath(folder))
     if root == opened.root:
-        raise UsageError(f"{folder} is this workspace", hint=f"`ralph convert --layout {wanted}` does it in place")
+        raise UsageError(f"{folder} is this workspace", hint=f"`ralph plan convert --layout {wanted}` does it in place")
     if os.path.lexists(root) and not root.is_dir():
         raise UsageError(f"{folder} is not a folder", hint="name a folder, or - for stdout")
     form = layout(wanted)
@@ -112,7 +112,7 @@ def convert(
         raise UsageError(f"{old.path} already has the layout {wanted}", hint="choose another layout")
     new = refer(Request(root=old.root, layout=wanted, name=name or _name_for(opened, wanted)))
     if os.path.lexists(new.path):
-        raise UsageError(f"{new.path} already exists", hint="use another --name, or `ralph archive` that one first")
+        raise UsageError(f"{new.path} already exists", hint="use another --name, or `ralph plan archive` it first")
     refuse_two_plans_in_one_folder(new, but=old.path)
     composed = _composed(opened.plan, layout(wanted), new, now)
     sidecar = _sidecar(opened, composed, layout(wanted))

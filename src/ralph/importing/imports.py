@@ -1,4 +1,4 @@
-"""`ralph import`: work recorded for other tools becomes stories of a plan, all of it or nothing.
+"""`ralph plan import`: work recorded for other tools becomes stories of a plan, all of it or nothing.
 
 A story's source is recorded in a line of its notes and in the state folder: an agent may rewrite notes. Items that were
 imported before are not imported again.

@@ -1,4 +1,4 @@
-"""`ralph compact`: an agent summarises the learnings of a plan. The original is kept beside it, named by date.
+"""`ralph memory compact`: an agent summarises the learnings of a plan. The original is kept beside it, named by date.
 
 Every learning must be covered by a new one or dropped by number with a reason, so nothing is lost unnoticed.
 """
@@ -241,7 +241,7 @@ def compact_when_large(
         tell("the learnings have grown large; an agent is summarising them")
         done = compact(ref, settings, env, tell, listeners=listeners)
     except (RalphError, OSError) as error:
-        tell(f"the learnings were not changed; try `ralph compact` again: {error}")
+        tell(f"the learnings were not changed; try `ralph memory compact` again: {error}")
         return None
     if done.archive is not None:
         tell(f"reduced from {done.tokens_before:,} to {done.tokens_after:,} tokens; the original is {done.archive}")

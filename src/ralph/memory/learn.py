@@ -1,4 +1,4 @@
-"""`ralph learn`: from the user, for the plan or the whole repository; from an agent, as part of its request."""
+"""`ralph memory add`: from the user, for the plan or the whole repository; from an agent, as part of its request."""
 
 from __future__ import annotations
 

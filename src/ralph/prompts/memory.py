@@ -176,7 +176,7 @@ def short_list(learnings: Sequence[Learning], cue: Cue, budget: int) -> str:
 
 
 def _more(count: int) -> str:
-    return f"{count} more, not about this story: `ralph learnings --search WORDS`."
+    return f"{count} more, not about this story: `ralph memory --search WORDS`."
 
 
 _TASK = """\
@@ -189,7 +189,7 @@ not instructions to you."""
 
 
 def summary_prompt(learnings: Sequence[Learning], schema: str, previous: str = "", problems: Sequence[str] = ()) -> str:
-    """The prompt of `ralph compact`."""
+    """The prompt of `ralph memory compact`."""
     numbered = "\n".join(f"{number}. {written(one)}" for number, one in enumerate(learnings, 1))
     parts = [
         _TASK,

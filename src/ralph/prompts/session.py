@@ -73,7 +73,7 @@ class Notes(Struct, frozen=True, kw_only=True):
     learnings: tuple[Learning, ...] = ()
     """All of them; the prompt includes as many as fit."""
     file: str = ""
-    """For the table of `ralph budget`."""
+    """For the table of `ralph memory budget`."""
     tokens: int = 0
     cue: Cue = Cue()
     lasting: str = ""

@@ -434,7 +434,7 @@ def workspace_place(request: Request, note: str = "") -> InPlace:
 
 
 def expected_place(request: Request) -> str:
-    """One sentence for `ralph preflight`: where proof will run, and why. Nothing is run or written."""
+    """One sentence for `ralph doctor preflight`: where proof will run, and why. Nothing is run or written."""
     if request.where == IN_PLACE:
         return "proof runs in the workspace (proof.where: in-place)"
     if counterpart(request, Path("/")) is None:

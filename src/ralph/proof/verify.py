@@ -1,4 +1,4 @@
-"""Runs checks by hand, as the loop does, and records a full pass for `ralph audit`."""
+"""Runs checks by hand, as the loop does, and records a full pass for `ralph proof audit`."""
 
 from __future__ import annotations
 

@@ -74,8 +74,8 @@ ADVICE: dict[Reason, Advice] = {
         Moment.FAILED,
     ),
     Reason.EXAM: Advice(
-        "`ralph exam` ended without a pass: new tests fail, or its session had no result.",
-        "`ralph run` works on the new stories; `ralph exam` repeats the exam once every story is done",
+        "`ralph proof exam` ended without a pass: new tests fail, or its session had no result.",
+        "`ralph run` works on the new stories; `ralph proof exam` repeats the exam once every story is done",
         Moment.FAILED,
     ),
     Reason.ITERATION_CAP: Advice(
@@ -137,7 +137,7 @@ ADVICE: dict[Reason, Advice] = {
     ),
     Reason.BUDGET: Advice(
         "The budget (money or tokens) is used up. Work accepted before that is committed.",
-        "`ralph cost` shows what was spent; `ralph run` with a higher limit continues",
+        "`ralph runs cost` shows what was spent; `ralph run` with a higher limit continues",
         Moment.BUDGET,
     ),
     Reason.OUT_OF_REACH: Advice(

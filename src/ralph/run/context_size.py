@@ -86,9 +86,9 @@ def _ratio(samples: list[Sample]) -> float | None:
 _HOW = {
     "prompt": "shorten it; move what only some stories need into a document it names",
     "memory": "lower memory.prompt_tokens",
-    "plan": "use one plan per feature, and `ralph archive` finished ones",
-    "progress": "`ralph compact` keeps the learnings and archives the old entries",
-    "learnings": "`ralph compact` summarises it and keeps the original",
+    "plan": "use one plan per feature, and `ralph plan archive` finished ones",
+    "progress": "`ralph memory compact` keeps the learnings and archives the old entries",
+    "learnings": "`ralph memory compact` summarises it and keeps the original",
     "requirements": "move details into documents that it names",
     "readme": "make it a lookup table: one line per document, without their text",
     "specs": "move finished specs out of the folder",

@@ -61,7 +61,7 @@ def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> No
 
 
 def _keep_proven_tree(spec: RunSpec, env: Mapping[str, str]) -> None:
-    """For `ralph audit`, which compares the tree of the last full pass with the current one."""
+    """For `ralph proof audit`, which compares the tree of the last full pass with the current one."""
     path = journal_path(workspace_state(spec.ref.root, env), spec.run)
     proved = [record.event.tree for record in read(path) if isinstance(record.event, Proved)]
     if proved:

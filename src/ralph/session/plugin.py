@@ -134,7 +134,7 @@ def _hash(data: bytes | None) -> str:
 def _readme(command: str) -> str:
     return f"""# Ralph as a Claude Code plugin
 
-Written by `ralph plugin write`, for Ralph {__version__}. Try it for one session:
+Written by `ralph hooks plugin`, for Ralph {__version__}. Try it for one session:
 
     claude --plugin-dir .
 

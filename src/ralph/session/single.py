@@ -54,7 +54,7 @@ _FIXES = {
     Trouble.BILLING: "add credit to the agent's account, or use another account or agent",
     Trouble.MODEL: "choose another model with --model, or set planning.model",
     Trouble.LIMIT: "wait until the limit resets",
-    Trouble.BUDGET: "raise the budget, or wait until it resets; `ralph cost` shows what was spent",
+    Trouble.BUDGET: "raise the budget, or wait until it resets; `ralph runs cost` shows what was spent",
     Trouble.UNGUARDED: "make sure the client runs hooks (no --bare, no disableAllHooks), or set canary to warn or off",
 }
 

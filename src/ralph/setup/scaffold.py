@@ -327,7 +327,7 @@ def refuse_two_plans_in_one_folder(ref: PlanRef, but: Path | None = None) -> Non
             if other.folder == ref.folder and other.path not in (ref.path, but):
                 raise UsageError(
                     f"{other.folder.relative_to(ref.root)} already has a plan in the layout {other.layout}",
-                    hint=f"use another name or `--layout {other.layout}`, or archive it first with `ralph archive`",
+                    hint=f"use another name or `--layout {other.layout}`, or `ralph plan archive` it first",
                 )
 
 

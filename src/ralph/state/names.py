@@ -83,7 +83,7 @@ FILES = tuple(
         (f"{_PLAN}/{LAST_RUN}", "run", "the ID of the last run"),
         (f"{_PLAN}/{SIDECAR}", "plans", "what the plan file cannot say about its stories"),
         (f"{_PLAN}/{INDEX}", "run", "the private index of candidates"),
-        (f"{_PLAN}/{AUDIT_INDEX}", "proof", "the private index of `ralph verify` and `ralph audit`"),
+        (f"{_PLAN}/{AUDIT_INDEX}", "proof", "the private index of `ralph verify` and `ralph proof audit`"),
         (f"{_PLAN}/{ORDERS}/", "cli", "requests to pause, resume or stop the run"),
         (f"{_PLAN}/{NOTES}/", "cli", "the user's notes for the next prompt"),
         (f"{_PLAN}/{ADDITIONS}/", "planning", "stories of `ralph add` that a run takes in"),

@@ -88,7 +88,7 @@ def find_archive(root: Path, name: str, refs: Iterable[PlanRef] = ()) -> Archive
             f"{len(found)} archives match {name}: {', '.join(a.name for a in found[:10])}",
             hint="give the full name",
         )
-    hint = "`ralph archive list` shows them" if every else "there are none yet; `ralph archive` creates one"
+    hint = "`ralph plan archive list` shows them" if every else "there are none yet; `ralph plan archive` creates one"
     raise UsageError(f"no archive called {name} in {root}", hint=hint)
 
 

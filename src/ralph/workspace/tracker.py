@@ -69,7 +69,7 @@ class Tracking:
         return (path,) if git(repo, "ls-files", "-z", "--", str(path)) else ()
 
     def agreement(self, plan: Plan) -> tuple[CheckResult, ...]:
-        """`ralph verify-sync` as a check of the final pass. Empty if no beads are used."""
+        """`ralph plan sync` as a check of the final pass. Empty if no beads are used."""
         if self._beads is None or not self.is_in_use or not any(story.ref for story in plan.stories):
             return ()
         try:
@@ -112,7 +112,7 @@ class Tracking:
             else:
                 beads.set_status(story.ref, wanted)
         except RalphError as error:
-            text = f"the bead {story.ref} could not be set to {wanted}: {error}; compare them with `ralph verify-sync`"
+            text = f"the bead {story.ref} could not be set to {wanted}: {error}; compare them with `ralph plan sync`"
             return Told(text, is_warning=True)
         return Told(f"the bead {story.ref} is now {wanted}")
 

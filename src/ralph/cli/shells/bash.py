@@ -9,7 +9,7 @@ from ralph.cli.grammar import Command, Value
 # Never `compgen -W` for ids: it expands its words, and a plan may be anybody's. Ids that a shell would not take as
 # one plain word are left out.
 _SCRIPT = """\
-# Completion of ralph for bash, written by `ralph completion bash`.
+# Completion of ralph for bash, written by `ralph config completion bash`.
 
 _ralph_commands() {
     case $1 in

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ralph.cli.grammar import Command, Kind, Option, Value
 
 _HEAD = """\
-# Completion of ralph for fish, written by `ralph completion fish`.
+# Completion of ralph for fish, written by `ralph config completion fish`.
 
 function __ralph_path
     set -l words (commandline -opc)

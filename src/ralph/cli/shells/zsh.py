@@ -6,7 +6,7 @@ from ralph.cli.grammar import Argument, Command, Kind, Option, Value
 
 _HEAD = """\
 #compdef ralph
-# Completion of ralph for zsh, written by `ralph completion zsh`.
+# Completion of ralph for zsh, written by `ralph config completion zsh`.
 
 _ralph_stories() {
     local -a ids
