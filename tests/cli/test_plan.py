@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from ralph.cli.talking import chosen
+from ralph.cli.dialogue import chosen
 from ralph.config.schema import Agent, Config, Planning
 from ralph.host.locks import Lock, Owner
 from ralph.host.process.tree import marked

@@ -13,9 +13,9 @@ import msgspec
 
 from ralph.cli.arguments import layout_and_name
 from ralph.cli.control import working_ref
+from ralph.cli.dialogue import Listening, Terminal
 from ralph.cli.output import ask, ask_line, ask_trust, emit_json, is_interactive, note, say, warn
 from ralph.cli.show import as_json
-from ralph.cli.talking import Listening, Terminal
 from ralph.config.flags import flags_of
 from ralph.core.errors import BadData, UsageError
 from ralph.core.exit_codes import ExitCode

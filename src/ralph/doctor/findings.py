@@ -1,4 +1,4 @@
-"""Findings of `ralph doctor` and `ralph doctor preflight`: one probe per topic. One that fails does not affect the others."""
+"""Findings of `ralph doctor` and its `preflight`: one probe per topic. One that fails does not affect the others."""
 
 from __future__ import annotations
 

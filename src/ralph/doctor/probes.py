@@ -1,8 +1,8 @@
 """The probes of a workspace and of a run, and the table of all of them: what `doctor` and `preflight` print.
 
-`ralph doctor` looks at the machine and at every plan of the workspace. `ralph doctor preflight` looks at the run that would
-start. A run that can start does not pay for this: its first steps refuse what they must, and only then is the rest
-checked, so that all problems are reported at once, each with its fix.
+`ralph doctor` looks at the machine and at every plan of the workspace. `ralph doctor preflight` looks at the run
+that would start. A run that can start does not pay for this: its first steps refuse what they must, and only then is
+the rest checked, so that all problems are reported at once, each with its fix.
 """
 
 from __future__ import annotations
