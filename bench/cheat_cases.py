@@ -266,7 +266,10 @@ def script(case: Case, reviewer: str) -> str:
     attempts += [attempts[-1]] * (6 - len(attempts) if case.varied else 0)
     attempts[0] = attempts[0] | {"acceptance": acceptance(case)}
     attempts = [one | {"review": _review(case, n if case.varied else 0, approves)} for n, one in enumerate(attempts)]
-    return yaml.safe_dump({"model": "scripted-1", "stories": {STORY: attempts}}, sort_keys=False, width=10_000)
+    acts = Path(__file__).resolve().parent.parent / "tests" / "support" / "stunts.py"
+    return yaml.safe_dump(
+        {"model": "scripted-1", "acts": str(acts), "stories": {STORY: attempts}}, sort_keys=False, width=10_000
+    )
 
 
 def _review(case: Case, number: int, approves: bool) -> list[Any]:

@@ -99,7 +99,8 @@ def _findings(probe: Probe, subject: Subject) -> list[Finding]:
     except RalphError as error:
         findings.append(fail(listed(error), error.hint or "see `ralph check`"))
     except Exception as error:  # noqa: BLE001 - one broken probe must not hide what the others found
-        findings.append(warn(f"the probe failed: {type(error).__name__}: {error}", "report this as a bug"))
+        text, fix = f"the probe failed: {type(error).__name__}: {error}", "report this as a bug"
+        findings.append(fail(text, fix) if subject.prepared else warn(text, fix))  # a run must not start on a guess
     return findings
 
 
