@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import ast
 import difflib
+import re
 import sys
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,7 @@ from ralph.config.display import kind, show
 from ralph.config.keys import ALIASES, BUILD_VARIABLES, RESERVED_VARIABLES, Option, default_of, meaning, options
 from ralph.config.profiles import NAMED_CONFIG, PROFILES
 from ralph.config.schema import Check, Step, StepBreaker
+from ralph.state.names import FILES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -27,6 +31,7 @@ def main(arguments: list[str]) -> int:
     ralph = read_all()
     commands = cli_page(ralph) + other_names(ralph)
     pages = {"cli.md": commands, "exit-codes.md": exit_codes_page(), "config.md": settings_page()}
+    pages["../ARCHITECTURE.md"] = architecture_page((DOCS.parent / "ARCHITECTURE.md").read_text())
     stale = 0
     for name, text in pages.items():
         path = DOCS / name
@@ -41,6 +46,29 @@ def main(arguments: list[str]) -> int:
             path.write_text(text)
             print(f"wrote docs/{name}")
     return stale if "--check" in arguments else 0
+
+
+def architecture_page(page: str) -> str:
+    """The page with the current rooms and the current state folder, each between its two marks."""
+    rows = [(f"`{file.path}`", f"`{file.writer}`", file.what) for file in FILES]
+    page = _between(page, "state", _table(("file or folder/", "written by", "what it is"), rows))
+    return _between(page, "rooms", _table(("room", "what is in it"), list(_rooms())))
+
+
+def _between(page: str, name: str, text: str) -> str:
+    start, end = f"<!-- {name} -->\n", f"<!-- /{name} -->\n"
+    before, _, rest = page.partition(start)
+    return before + start + text + end + rest.partition(end)[2]
+
+
+def _rooms() -> Iterator[tuple[str, str]]:
+    """The packages from the top to the bottom, as the import contract has them, with the first line of each."""
+    project = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())
+    for layer in project["tool"]["importlinter"]["contracts"][0]["layers"]:
+        for room in re.findall(r"\w+", layer):
+            page = DOCS.parent / "src" / "ralph" / room / "__init__.py"
+            if page.exists():
+                yield f"`{room}`", (ast.get_docstring(ast.parse(page.read_text())) or "").splitlines()[0]
 
 
 _INTRODUCTION = """\

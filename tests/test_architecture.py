@@ -170,6 +170,8 @@ def test_the_table_of_the_state_folder_is_complete() -> None:
     rooms = {path.name for path in PACKAGE.iterdir() if path.is_dir()}
     assert {file.writer for file in names.FILES} <= rooms
     assert len({file.path for file in names.FILES}) == len(names.FILES)
+    page = (ROOT / "ARCHITECTURE.md").read_text()
+    assert [file.path for file in names.FILES if f"| `{file.path}` |" not in page] == [], "run scripts/write_docs.py"
 
 
 def imported() -> dict[str, set[str]]:

@@ -1,1 +1,1 @@
-"""Archives of finished plans, and their return."""
+"""Archives of finished plans, and how one comes back."""

@@ -1,1 +1,1 @@
-"""Settings: schema, layers with their origins, trust."""
+"""Settings: their schema, their sources and origins, and which commands need trust."""

@@ -1,1 +1,1 @@
-"""Values, errors and ports. No I/O."""
+"""Values, events, errors and interfaces. No I/O."""

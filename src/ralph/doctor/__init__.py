@@ -1,1 +1,1 @@
-"""What a run needs, checked before it starts."""
+"""What a run needs: `ralph doctor` and `ralph preflight`, from one set of probes."""

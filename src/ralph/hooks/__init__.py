@@ -1,1 +1,1 @@
-"""Hooks for an agent's client. Self-contained: imports nothing else of Ralph, and little of the standard library."""
+"""What a client calls around its tool calls. Of Ralph it imports only `guard` and `results`, of Python little."""

@@ -1,1 +1,1 @@
-"""Processes, git, files and locks. Standard library only."""
+"""Git (`host.git`), processes (`host.process`), files and locks. The only room that starts processes."""

@@ -1,1 +1,1 @@
-"""One module per plan layout, and the code they share."""
+"""The five layouts, one module each, and the reading and editing of plan files that they share."""

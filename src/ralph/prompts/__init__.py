@@ -1,1 +1,1 @@
-"""Prompt templates and the library of built-in ones."""
+"""Prompts: the built-in templates, and how the parts of one are put together."""

@@ -1,1 +1,1 @@
-"""What a reviewer is given."""
+"""What a reviewer gets: the change, the check results, and the story's history."""
