@@ -11,21 +11,21 @@ from ralph.cli.grammar import Command, read_all
 from support.cli import ralph_here
 
 PLAN = ("--feature", "--prd", "--ralph-dir")
-NEW = ("init", "plan", "import")
+NEW = ("init", "plan", "plan import")
 """They create a plan, so a name that is not there yet is no mistake."""
 ARGUMENTS = {
     "answer": ["US-001", "yes"],
     "add": ["--no-input", "more"],
     "fix": ["--no-input", "broken"],
-    "convert": ["--layout", "spec.md"],
-    "export": ["--json"],
-    "learn": ["a fact"],
+    "plan convert": ["--layout", "spec.md"],
+    "plan export": ["--json"],
+    "memory add": ["a fact"],
     "note": ["a note", "--story", "US-001"],
     "proof": ["US-001"],
-    "config show": None,
+    "config": None,
     "config get": None,
-    "notify test": None,
-    "paths": None,
+    "doctor notify": None,
+    "config paths": None,
     "task add": ["a title"],
     "task show": ["US-001"],
     "task set": ["US-001", "--title", "x"],
@@ -39,7 +39,11 @@ ARGUMENTS = {
 
 
 def leaves() -> list[Command]:
-    return [one for one in read_all().family()[1:] if not one.subcommands or one.path == ("archive",)]
+    return [
+        one
+        for one in read_all().family()[1:]
+        if not one.subcommands or one.is_family or one.path == ("plan", "archive")
+    ]
 
 
 def flags(command: Command) -> dict[str, str]:
@@ -74,7 +78,9 @@ def reading() -> list[str]:
     return [
         " ".join(one.path)
         for one in leaves()
-        if set(PLAN) <= set(flags(one)) and one.path[0] not in NEW and ARGUMENTS.get(" ".join(one.path), []) is not None
+        if set(PLAN) <= set(flags(one))
+        and " ".join(one.path) not in NEW
+        and ARGUMENTS.get(" ".join(one.path), []) is not None
     ]
 
 
