@@ -1,1 +1,1 @@
-"""What a run needs: `ralph doctor` and `ralph preflight`, from one set of probes."""
+"""What a run needs: `ralph doctor` and its preflight, from one set of probes."""
