@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import ast
 import io
+import os
 import subprocess
 import sys
 import tarfile
 import tempfile
-import time
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -141,9 +141,11 @@ def ratio(tree: Path, *arguments: str) -> str:
 
 
 def seconds(command: list[str]) -> float:
-    started = time.perf_counter()
-    subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
-    return time.perf_counter() - started
+    """The CPU time of a command: less noisy than the clock, where other programs run too."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, _, used = os.wait4(process.pid, 0)
+    process.returncode = 0
+    return used.ru_utime + used.ru_stime
 
 
 def report_modules(tree: Path) -> None:
