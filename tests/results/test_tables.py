@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shutil
+import subprocess
+import sys
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -52,3 +57,43 @@ def test_every_framework_of_a_command_has_signs() -> None:
 @pytest.mark.parametrize("program", [*vocabulary.RUNNERS, *(f"python -m {one}" for one in vocabulary.PYTHON_MODULES)])
 def test_a_runner_is_a_test_run(program: str) -> None:
     assert roles(program)[0].role == "test"
+    crashed = detection.detect(program, "Traceback (most recent call last):\nKeyError: 'HOME'\n", 1)
+    assert (crashed.ran, crashed.failed) == (True, True)
+
+
+@pytest.mark.parametrize("program", vocabulary.SUBCOMMANDS)
+def test_a_subcommand_passes_the_quick_check(program: str) -> None:
+    for verb in [rule.partition("=")[0] for rule in vocabulary.SUBCOMMANDS[program] if not rule.endswith("=*")]:
+        assert detection.may_run_tests(f"{program} {verb}")
+
+
+def test_other_commands_do_not_pass_the_quick_check() -> None:
+    for command in ("ls -la src", "git status", "docker run -d redis", "make build", "go build ./...", "uv run x.py"):
+        assert not detection.may_run_tests(command), command
+
+
+def test_a_runner_is_added_as_the_page_says(tmp_path: Path) -> None:
+    """Two tables and no code: what is on the page is added to a copy, which then reads the sample on the page."""
+    room = Path(detection.__file__).parent
+    page = (room.parents[2] / "docs" / "detect.md").read_text()
+    sample = json.loads(page.partition("```json\n")[2].partition("```")[0])
+    signs = textwrap.dedent("   " + page.partition("```text\n   ")[2].partition("   ```")[0])
+    for name in ("results", "guard"):
+        shutil.copytree(room.parent / name, tmp_path / "ralph" / name)
+    code = "from ralph.results.detection import detect; print(detect('zunit', {!r}, 1))"
+
+    def read(output: str) -> str:
+        argv = [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            f"import sys; sys.path[:0] = [{str(tmp_path)!r}]\n{code.format(output)}",
+        ]
+        return subprocess.run(argv, capture_output=True, text=True, check=True).stdout.strip()
+
+    assert read(sample["output"]) == "Found(ran=False, failed=False, framework='')"
+    words, table = tmp_path / "ralph/results/words.txt", tmp_path / "ralph/results/signs.txt"
+    words.write_text(words.read_text().replace("[runners]\n", "[runners]\nzunit: zunit\n"))
+    table.write_text(f"{table.read_text()}\n{signs}")
+    assert read(sample["output"]) == "Found(ran=True, failed=True, framework='zunit')"

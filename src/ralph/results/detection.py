@@ -4,13 +4,10 @@ The command and its output are read together: a summary in the output of `grep` 
 and `pytest | tail` hides the exit code.
 """
 
-_COMMANDS = (
-    "test spec jest mocha bats check tox nox prove phpunit verify pest rake ava tap karma jasmine cypress cucumber "
-    "behave behat robot trial nose ginkgo e2e busted uvu kaocha coverage tarpaulin llvm-cov coveralls newman wdio npm "
-    "pnpm eunit paratest ptw pabot surefire codecept tdd rebar3 molecule inspec wtr qunit scan midje hurl stestr dbt"
-)
+_IN_CODE = ("cargo t", "llvm-cov", "careful", "npm", "verify", "surefire", "check", "junit", "dusk")
+"""Parts of commands that `languages.py` and `programs.py` take for test runs, and that `words.txt` does not list."""
 _TELLING = ("test", "Test", "pass", "PASS", "failed", "failure", "FAIL", "not ok", "example", "scenario", "ok 1")
-"""An output without any of these says nothing about tests."""
+"""An output without any of these says nothing about tests, unless the command runs them."""
 
 
 class Found:
@@ -28,9 +25,8 @@ class Found:
 
 def detect(command: str, output: str, exit_code: int | None = None) -> Found:
     """Most commands are not test runs: the cheap check comes first, and imports nothing."""
-    lowered = command.lower()
     is_telling = any(word in output for word in _TELLING)
-    if not is_telling and not any(word in lowered for word in _COMMANDS.split()):
+    if not is_telling and not may_run_tests(command.lower()):
         return Found()
     from ralph.results.programs import roles
     from ralph.results.vocabulary import PERHAPS, TEST, UNKNOWN
@@ -43,6 +39,24 @@ def detect(command: str, output: str, exit_code: int | None = None) -> Found:
 
     exit_code, output = _reported(output, exit_code)
     return Found(*weigh(parts, output, exit_code))
+
+
+def may_run_tests(command: str) -> bool:
+    """Whether it contains a runner, a module or a name from `words.txt`, or a program with one of its subcommands.
+
+    The table is read here without `vocabulary`, whose import takes ten times as long.
+    """
+    with open(f"{__file__.rpartition('/')[0]}/words.txt", encoding="utf-8") as stream:
+        text = "\n".join([line for line in stream.read().lower().split("\n") if line[:1] != "#"])
+    tables = dict(section.split("]\n", 1) for section in text.split("\n[")[1:])
+    words = [tables["runners"], tables["modules"], tables["names"].partition("no-test:")[0]]
+    if any(word in command for word in [*_IN_CODE, *" ".join(words).split()]):
+        return True
+    rules = [line.split() for line in tables["subcommands"].split("\n") if line]
+    return any(
+        any(name in command for name in names.split("|")) and any(verb.partition("=")[0] in command for verb in verbs)
+        for names, *verbs in rules
+    )
 
 
 def _reported(output: str, code: int | None) -> tuple[int | None, str]:
