@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from ralph.core.errors import BadData, PlanError
 from ralph.core.plan import Plan
 from ralph.core.ports import ProjectFacts
-from ralph.importing import kinds, wording
-from ralph.importing.found import Batch
-from ralph.importing.stories import first_ids, in_order, make, sources_in
+from ralph.importing import sources, wording
+from ralph.importing.stories import Batch, first_ids, in_order, make, sources_in
 from ralph.plans.fresh import compose
 from ralph.plans.registry import LAYOUTS, layout
 from support.plans import plan_name
@@ -68,7 +67,7 @@ def held(batch: Batch) -> None:
 @given(text=texts)
 def test_any_markdown_is_refused_or_held(kind: str, text: str) -> None:
     with contextlib.suppress(BadData):
-        held(kinds.read(text.encode(), "f.md", kind))
+        held(sources.read(text.encode(), "f.md", kind))
 
 
 @settings(max_examples=60)
@@ -77,7 +76,7 @@ def test_any_issue_is_refused_or_held(bodies: list[tuple[str, str]]) -> None:
     issues = [{"number": n, "title": title, "body": body} for n, (title, body) in enumerate(bodies, 1)]
     if all(wording.title(title) for title, _ in bodies):
         with contextlib.suppress(PlanError):  # a circle
-            held(kinds.read(json.dumps(issues).encode(), "f.json"))
+            held(sources.read(json.dumps(issues).encode(), "f.json"))
 
 
 values = st.recursive(
@@ -101,7 +100,7 @@ values = st.recursive(
 def test_any_json_is_refused_or_held(value: object) -> None:
     for kind in ("", "github", "beads"):
         with contextlib.suppress(BadData):
-            held(kinds.read(json.dumps(value).encode(), "f.json", kind))
+            held(sources.read(json.dumps(value).encode(), "f.json", kind))
 
 
 @settings(max_examples=60)
@@ -109,4 +108,4 @@ def test_any_json_is_refused_or_held(value: object) -> None:
 def test_any_bytes_are_refused_or_read(data: bytes) -> None:
     for kind in ("", "checklist", "github", "beads", "fix_plan", "plans"):
         with contextlib.suppress(BadData):
-            kinds.read(data, "f", kind)
+            sources.read(data, "f", kind)

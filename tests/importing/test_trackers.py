@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ralph.core.plan import State
-from ralph.importing.found import Batch, Item
+from ralph.importing.stories import Batch, Item
 from ralph.importing.trackers import read_beads, read_github
 
 

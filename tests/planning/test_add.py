@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 from ralph.core.errors import BadData, IllegalChange
 from ralph.planning.add import compose
 from ralph.planning.answer import Answer, DraftStory, Form, in_order, read_answer
-from ralph.plans.beside import Sidecar
 from ralph.plans.registry import layout
-from ralph.plans.store import Loaded, PlanStore
+from ralph.plans.store import Loaded, PlanStore, Sidecar
 from ralph.session.json_answer import Unusable
 from ralph.setup.scaffold import Request, fresh_files, refer
 from ralph.setup.toolchain import Toolchain

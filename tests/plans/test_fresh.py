@@ -16,8 +16,7 @@ from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import ProjectFacts
 from ralph.core.review import Review, ReviewStatus
 from ralph.core.select import next_story
-from ralph.plans.fresh import Composed, compose
-from ralph.plans.losses import Fate, Loss, losses
+from ralph.plans.fresh import Composed, Fate, Loss, compose, losses
 from ralph.plans.registry import LAYOUTS, layout
 from support.plans import plan_name, sample
 

@@ -11,8 +11,7 @@ import pytest
 from ralph.core.plan import Plan, State, Story
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.review import Review, ReviewStatus
-from ralph.plans.lint import lint
-from ralph.plans.places import Places
+from ralph.plans.lint import Places, lint
 from ralph.plans.registry import LAYOUTS, layout
 from support.plans import sample
 

@@ -14,8 +14,7 @@ from ralph.core.plan import State
 from ralph.core.ports import ProjectFacts
 from ralph.core.review import NO_REVIEW, Review, ReviewStatus
 from ralph.plans import tasks_json
-from ralph.plans.lint import lint
-from ralph.plans.places import Places
+from ralph.plans.lint import Places, lint
 from support.plans import sample
 
 PRETTIER = Path(__file__).parent / "samples" / "tasks-prettier.json"

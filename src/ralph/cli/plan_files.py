@@ -21,10 +21,10 @@ from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line, plural
 from ralph.importing.convert import Converted, Exported, convert, export_text, export_to
 from ralph.importing.imports import Imported, Wish, import_stories
-from ralph.importing.source_files import gather
+from ralph.importing.sources import gather
 from ralph.importing.stories import Done
 from ralph.plans.beads import TOOLS, Difference, Kind, compare, find
-from ralph.plans.losses import Fate, Loss
+from ralph.plans.fresh import Fate, Loss
 from ralph.plans.registry import traits
 from ralph.setup.scaffold import choose_root
 from ralph.workspace.find import OpenPlan, open_plan

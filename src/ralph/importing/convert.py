@@ -22,14 +22,11 @@ from ralph.core.errors import BadData, IllegalChange, UsageError
 from ralph.core.plan import Plan
 from ralph.core.ports import Layout, Naming, PlanRef, ProjectFacts
 from ralph.host.files import read_bytes
-from ralph.importing.import_record import read_imports, write_imports
+from ralph.importing.stories import read_imports, write_imports
 from ralph.planning.calls import naming
-from ralph.plans import beside
-from ralph.plans.beside import Sidecar, merge
-from ralph.plans.fresh import Composed, compose
-from ralph.plans.losses import Loss, kept_beside, losses
+from ralph.plans.fresh import Composed, Loss, compose, kept_beside, losses
 from ralph.plans.registry import layout, traits
-from ralph.plans.store import Loaded, split
+from ralph.plans.store import Loaded, Sidecar, merge, split, write_sidecar
 from ralph.setup.scaffold import (
     Request,
     folder_name,
@@ -154,7 +151,7 @@ def _convert(
     try:
         placed = place(new.root, [NewFile(plan_file, composed.source), *files, *ignore], now)
         if sidecar.stories:
-            beside.write(plan_state(new, env) / SIDECAR, sidecar)
+            write_sidecar(plan_state(new, env) / SIDECAR, sidecar)
     except BaseException:
         shutil.rmtree(shelved.path, ignore_errors=True)
         raise

@@ -22,20 +22,28 @@ from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.problems import Place, Problem
 from ralph.host.files import write_bytes
-from ralph.importing import kinds, markdown_sources
-from ralph.importing.found import Batch, Item
-from ralph.importing.import_record import read_imports, write_imports
-from ralph.importing.source_files import Source
-from ralph.importing.stories import Done, Made, first_ids, in_order, make, more_ids, reworded, sources_in
-from ralph.plans import beside
-from ralph.plans.beside import Sidecar
+from ralph.importing import markdown_sources, sources
+from ralph.importing.sources import Source
+from ralph.importing.stories import (
+    Batch,
+    Done,
+    Item,
+    Made,
+    first_ids,
+    in_order,
+    make,
+    more_ids,
+    read_imports,
+    reworded,
+    sources_in,
+    write_imports,
+)
 from ralph.plans.fresh import compose, plainly
 from ralph.plans.integrity import problems_of
-from ralph.plans.lint import lint
-from ralph.plans.places import Places
+from ralph.plans.lint import Places, lint
 from ralph.plans.plan_edits import insert
 from ralph.plans.registry import layout, traits
-from ralph.plans.store import Loaded, split
+from ralph.plans.store import Loaded, Sidecar, merge, split, write_sidecar
 from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import DEFAULT_LAYOUT, Request, refer, refuse_two_plans_in_one_folder, start_plan
 from ralph.setup.toolchain import find
@@ -93,7 +101,7 @@ class Imported(Struct, frozen=True):
 
 def import_stories(wish: Wish, env: Mapping[str, str]) -> Imported:
     refuse_inside_loop(env, "import stories")
-    batches = [_near(kinds.read(source.data, source.name, wish.kind), wish.root) for source in wish.sources]
+    batches = [_near(sources.read(source.data, source.name, wish.kind), wish.root) for source in wish.sources]
     found = _target(wish, env)
     if found is None:
         return _start(wish, batches, env)
@@ -248,7 +256,7 @@ def _start(
         ref=ref,
         is_new=instead is None,
         kinds=_kinds(batches),
-        stories=beside.merge(composed.in_file, loaded.sidecar).stories,
+        stories=merge(composed.in_file, loaded.sidecar).stories,
         skipped=skipped,
         done_left_out=len(settled),
         problems=(*_remarks(batches), *made.problems, *reworded(made.stories, composed.in_file, composed.ids), *linted),
@@ -263,7 +271,7 @@ def _start(
         started = start_plan(request, env)
         report = msgspec.structs.replace(report, made=started.placed.touched, warnings=started.warnings)
     if loaded.sidecar.stories:
-        beside.write(plan_state(ref, env) / SIDECAR, loaded.sidecar)
+        write_sidecar(plan_state(ref, env) / SIDECAR, loaded.sidecar)
     write_imports(ref, env, made.keys)
     return report
 

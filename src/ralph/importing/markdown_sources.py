@@ -10,7 +10,7 @@ from ralph.core.errors import BadData
 from ralph.core.plan import State
 from ralph.core.problems import Place, Problem
 from ralph.importing import body, wording
-from ralph.importing.found import Batch, Item, remark, text_key
+from ralph.importing.stories import Batch, Item, remark, text_key
 from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
 from ralph.plans.markdown_stories import after_item, blocks_nested, code_spans
 

@@ -1,7 +1,9 @@
-"""Turn imported tasks into stories: new IDs, dependencies, and a note on the origin of each. Pure."""
+"""Tasks of other tools, the stories made from them, and the record of which story came from where."""
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
@@ -9,14 +11,84 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
-from ralph.core.errors import PlanError
+from ralph.core.errors import BadData, PlanError
 from ralph.core.plan import Order, Plan, State, Story
-from ralph.core.problems import Problem, Severity
+from ralph.core.ports import PlanRef
+from ralph.core.problems import Place, Problem, Severity
 from ralph.core.review import NO_REVIEW, Review, ReviewStatus
 from ralph.core.text import one_line
-from ralph.importing.found import Item, remark
+from ralph.host.files import make_folder, read_bytes, write_bytes
+from ralph.importing import wording
 from ralph.plans.integrity import problems_of
 from ralph.plans.registry import traits
+from ralph.state.names import IMPORTS
+from ralph.state.places import plan_state
+
+
+class Item(Struct, frozen=True, kw_only=True):
+    key: str
+    """Its permanent identity across imports of the same source, e.g. `github:acme/shop#12`."""
+    title: str
+    description: str = ""
+    criteria: tuple[str, ...] = ()
+    priority: float = 0
+    """1 is the highest; 0: not specified by the source."""
+    depends_on: tuple[str, ...] = ()
+    """Keys."""
+    state: State = State.TODO
+    why: str = ""
+    """Why it is blocked."""
+    notes: str = ""
+    verify: tuple[str, ...] = ()
+    phase: str = ""
+    """The heading, milestone or epic it belongs to."""
+    ref: str = ""
+    line: int = 0
+
+
+class Batch(Struct, frozen=True, kw_only=True):
+    kind: str
+    file: str
+    items: tuple[Item, ...]
+    name: str = ""
+    """The title of the source."""
+    verify: tuple[str, ...] = ()
+    """Commands that verify all of it."""
+    problems: tuple[Problem, ...] = ()
+    """What was left out or not understood, with its place."""
+
+
+def remark(code: str, message: str, file: str, line: int | None, hint: str = "", *, path: str = "") -> Problem:
+    return Problem(code, message, Place(file, line or None, path=path), hint, Severity.WARNING)
+
+
+def text_key(kind: str, file: str, *words: str) -> str:
+    """A key for a task without an ID: by its text and its position."""
+    digest = hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:10]
+    return plain_key(f"{kind}:{file.rpartition('/')[2] or '-'}#{digest}")
+
+
+def plain_key(text: str) -> str:
+    """A key is one word, so that it can be found in a story's notes."""
+    return "_".join(wording.visible(text).split())
+
+
+def read_imports(ref: PlanRef, env: Mapping[str, str]) -> dict[str, str]:
+    """Key → story of everything ever imported. A damaged record is ignored: the notes hold the same information."""
+    path = plan_state(ref, env) / IMPORTS
+    if not os.path.lexists(path):
+        return {}
+    try:
+        return msgspec.json.decode(read_bytes(path), type=dict[str, str])
+    except (BadData, msgspec.DecodeError):
+        return {}
+
+
+def write_imports(ref: PlanRef, env: Mapping[str, str], record: Mapping[str, str]) -> None:
+    path = plan_state(ref, env) / IMPORTS
+    make_folder(path.parent, private=True)
+    write_bytes(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
+
 
 _SOURCE = re.compile(r"(?:^|\s)Source: (\S+)")
 _TRAILING = re.compile(r"([0-9]+)\Z")

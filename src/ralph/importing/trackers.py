@@ -14,8 +14,8 @@ from ralph.core.errors import BadData
 from ralph.core.plan import State
 from ralph.core.problems import Place, Problem
 from ralph.importing import body, wording
-from ralph.importing.found import Batch, Item, remark
 from ralph.importing.markdown_sources import level_of
+from ralph.importing.stories import Batch, Item, remark
 from ralph.plans.json_text import Locator
 from ralph.plans.markdown import Kind, scan, with_plain_line_ends
 

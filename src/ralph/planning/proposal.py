@@ -18,8 +18,7 @@ from ralph.core.text import estimate_tokens, one_line
 from ralph.planning.add import Composed, compose
 from ralph.planning.answer import Answer, Question, in_order
 from ralph.planning.target import Target, described, with_checks
-from ralph.plans.lint import lint
-from ralph.plans.places import Places
+from ralph.plans.lint import Places, lint
 from ralph.plans.registry import traits
 from ralph.plans.store import Loaded
 from ralph.proof.check_run import run_check

@@ -17,10 +17,9 @@ from ralph.core.ports import Naming, PlanRef
 from ralph.core.text import without_comments
 from ralph.host.files import read_bytes
 from ralph.planning.add import is_untouched
-from ralph.plans.beside import Sidecar
 from ralph.plans.json_text import Style, dump
 from ralph.plans.registry import traits
-from ralph.plans.store import Loaded, PlanStore
+from ralph.plans.store import Loaded, PlanStore, Sidecar
 from ralph.prompts.templates import library, render
 from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import (

@@ -1,4 +1,7 @@
-"""One plan on disk: read strictly, changed losslessly, never written after a failed read."""
+"""One plan on disk: read strictly, changed losslessly, never written after a failed read.
+
+Values that the format has no field for (attempts, a failed state, a review) are in the sidecar, in the state folder.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,114 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.changes import AddStory, Change, RemoveStory, SetFields, apply
-from ralph.core.errors import BadData, IllegalChange, PlanEdited, PlanError
+from ralph.core.errors import BadData, IllegalChange, PlanEdited, PlanError, SetupError
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import Layout, PlanRef
-from ralph.core.review import NO_REVIEW
-from ralph.host.files import make_folder, read_bytes, write_bytes
-from ralph.plans import beside
-from ralph.plans.beside import NOT_OF_STORY, Beside, Sidecar
+from ralph.core.review import NO_REVIEW, Ledger, Review
+from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
+from ralph.host.redaction import redact
 from ralph.plans.integrity import prove_written
+
+
+class Beside(Struct, frozen=True, omit_defaults=True):
+    """The values of one story that its format has no field for."""
+
+    state: State | None = None
+    review: Review | None = None
+    ledger: Ledger | None = None
+    attempts: int | None = None
+    grade: str | None = None
+    notes: str | None = None
+    verify: tuple[str, ...] | None = None
+    description: str | None = None
+    criteria: tuple[str, ...] | None = None
+    depends_on: tuple[str, ...] | None = None
+    priority: float | None = None
+    why: str | None = None
+    """Why the story failed or is blocked, in one sentence."""
+    key: str | None = None
+    """The story's content when this was written: the values belong to that content, not to the ID alone."""
+    settings: str | None = None
+    """The checks and settings it was tried with."""
+
+
+NOT_OF_STORY = frozenset({"why", "key", "settings"})
+
+
+class Sidecar(Struct, frozen=True):
+    """The values of one plan, by story ID."""
+
+    version: int = 1
+    stories: dict[str, Beside] = {}
+
+    def get(self, story_id: str) -> Beside:
+        return self.stories.get(story_id, Beside())
+
+    def with_fields(self, story_id: str, fields: dict[str, Any]) -> Sidecar:
+        """Set fields; None removes a field."""
+        entry = msgspec.structs.replace(self.get(story_id), **fields)
+        stories = {key: value for key, value in self.stories.items() if key != story_id}
+        if entry != Beside():
+            stories[story_id] = entry
+        return Sidecar(self.version, stories)
+
+    def without(self, story_id: str) -> Sidecar:
+        return Sidecar(self.version, {key: value for key, value in self.stories.items() if key != story_id})
+
+
+def merge(plan: Plan, sidecar: Sidecar) -> Plan:
+    """The plan as readers see it. The file takes precedence: a story it marks as done is done."""
+    if not sidecar.stories:
+        return plan
+    return plan.with_stories(_merge_one(story, sidecar.stories.get(story.id)) for story in plan.stories)
+
+
+def _merge_one(story: Story, beside: Beside | None) -> Story:
+    if beside is None:
+        return story
+    values = msgspec.structs.asdict(beside)
+    fields = {name: value for name, value in values.items() if value is not None and name not in NOT_OF_STORY}
+    if story.is_done:
+        fields.pop("state", None)
+    return msgspec.structs.replace(story, **fields)
+
+
+def read_sidecar(path: Path) -> tuple[Sidecar, str]:
+    """The sidecar, and a notice if a damaged one was moved out of the way. A missing file is empty."""
+    if not path.exists():
+        return Sidecar(), ""
+    try:
+        sidecar = msgspec.json.decode(read_bytes(path), type=Sidecar)
+        if sidecar.version < 1:
+            raise msgspec.ValidationError(f"unknown version {sidecar.version}")
+        if sidecar.version == 1:
+            return sidecar, ""
+        newer = sidecar.version
+    except msgspec.DecodeError as error:
+        newer = _version(path)
+        if newer <= 1:
+            aside = keep_aside(path)
+            return Sidecar(), f"{path.name} was damaged ({error}); it was moved to {aside}"
+    raise SetupError(
+        f"{path} was written by a newer version of Ralph (format {newer}; this one reads 1)",
+        hint="use that version, or move the file away: failed stories and attempts are then forgotten",
+    )
+
+
+def _version(path: Path) -> int:
+    """Of a file whose other values cannot be read."""
+    try:
+        found = msgspec.json.decode(read_bytes(path))
+    except msgspec.DecodeError:
+        return 0
+    version = found.get("version") if isinstance(found, dict) else 0
+    return version if isinstance(version, int) else 0
+
+
+def write_sidecar(path: Path, sidecar: Sidecar) -> None:
+    make_folder(path.parent, private=True)
+    write_bytes(path, msgspec.json.format(redact(msgspec.json.encode(sidecar)), indent=1) + b"\n")
+
 
 _KEPT_BY_LOOP = frozenset({"state", "attempts", "review", "ledger"})
 
@@ -54,10 +157,10 @@ class PlanStore:
     def load(self) -> Loaded:
         source = self._read()
         in_file = self._parse(source)
-        sidecar, notice = beside.read(self._sidecar_path)
+        sidecar, notice = read_sidecar(self._sidecar_path)
         notices = (notice,) if notice else ()
         home = os.path.realpath(self.ref.path)
-        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, notices, home)
+        return Loaded(merge(in_file, sidecar), in_file, source, sidecar, notices, home)
 
     def understood(self, before: Loaded) -> tuple[Loaded, str]:
         """The current plan. If it cannot be read: the intended edit of `before`, and the problem.
@@ -72,7 +175,7 @@ class PlanStore:
             if source is None:
                 raise
             in_file = self._parse(source)
-            meant = beside.merge(in_file, before.sidecar)
+            meant = merge(in_file, before.sidecar)
             return Loaded(meant, in_file, source, before.sidecar, home=before.home), str(error)
 
     def save(self, loaded: Loaded, changes: Sequence[Change], why: dict[str, str] | None = None) -> Loaded:
@@ -84,7 +187,7 @@ class PlanStore:
                 hint="check it, then try again",
             )
         if after.sidecar != loaded.sidecar:
-            beside.write(self._sidecar_path, after.sidecar)
+            write_sidecar(self._sidecar_path, after.sidecar)
         if after.source != loaded.source:
             write_bytes(self.ref.path, after.source)
         return after
@@ -101,7 +204,7 @@ class PlanStore:
         after = self._parse(source) if in_file else reading.in_file
         names = self.layout.SPEAKS - {"priority"}  # it may follow from the order
         prove_written(apply(reading.in_file, in_file).stories, after.stories, names, self.layout.NAME)
-        plan = beside.merge(after, sidecar)
+        plan = merge(after, sidecar)
         return Loaded(plan, after, source, self._stamped(sidecar, plan, changes), home=reading.home)
 
     def in_progress(self, reading: Loaded, story: str) -> Loaded:
@@ -148,7 +251,7 @@ class PlanStore:
     def rebuilt(self, reading: Loaded, source: bytes) -> Loaded:
         """`reading` with another text. Raises PlanError."""
         in_file = self._parse(source)
-        return Loaded(beside.merge(in_file, reading.sidecar), in_file, source, reading.sidecar, home=reading.home)
+        return Loaded(merge(in_file, reading.sidecar), in_file, source, reading.sidecar, home=reading.home)
 
     def write(self, reading: Loaded, over: Collection[bytes] | None = None) -> None:
         """Write exactly this to disk, whatever an agent has put there.
@@ -165,8 +268,8 @@ class PlanStore:
         if not self._says(reading.source):
             write_bytes(self.ref.path, reading.source, check=refuse_edited)
         self.last = reading.source
-        if beside.read(self._sidecar_path)[0] != reading.sidecar:
-            beside.write(self._sidecar_path, reading.sidecar)
+        if read_sidecar(self._sidecar_path)[0] != reading.sidecar:
+            write_sidecar(self._sidecar_path, reading.sidecar)
 
     def _says(self, source: bytes) -> bool:
         try:
@@ -180,7 +283,7 @@ class PlanStore:
     def undump(self, data: bytes) -> Loaded:
         source, sidecar, home = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar, Any])
         in_file = self._parse(source)
-        return Loaded(beside.merge(in_file, sidecar), in_file, source, sidecar, home=os.fsdecode(home))
+        return Loaded(merge(in_file, sidecar), in_file, source, sidecar, home=os.fsdecode(home))
 
     def _read(self) -> bytes:
         try:

@@ -24,7 +24,6 @@ from ralph.core.plan import Plan, Story
 from ralph.core.ports import Locations, PlanRef, ProjectFacts, Templates, Traits
 from ralph.core.review import Review, ReviewStatus
 from ralph.plans import json_edit
-from ralph.plans.feature_folders import feature_name, features_with
 from ralph.plans.json_plan import (
     COMMON_FIELDS,
     PASSES_OR_NOT,
@@ -38,6 +37,7 @@ from ralph.plans.json_plan import (
     write_user_story,
 )
 from ralph.plans.json_text import Style, dump
+from ralph.plans.registry import feature_name, features_with
 from ralph.plans.salvage import from_json
 
 NAME = "tasks.json"

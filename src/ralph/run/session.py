@@ -22,8 +22,7 @@ from ralph.core.ports import Locations, PlanRef, Rights, Session, Task
 from ralph.core.proof import Acceptance
 from ralph.core.run_ports import Attempt
 from ralph.host.files import read_bytes
-from ralph.importing.import_record import read_imports
-from ralph.importing.stories import sources_in
+from ralph.importing.stories import read_imports, sources_in
 from ralph.memory.store import Memory, Touched, learnings_elsewhere, memory_of, recent_learnings
 from ralph.plans.registry import layout, traits
 from ralph.prompts.memory import cue_for

@@ -18,8 +18,7 @@ from ralph.core.ports import Layout, Locations, PlanRef
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
-from ralph.plans.lint import lint
-from ralph.plans.places import Places
+from ralph.plans.lint import Places, lint
 from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, traits
 from ralph.plans.spec_md import BudgetLine, token_budget
 from ralph.workspace.find import Choice, choose_plan, find_plans, find_root, root_of, store_for

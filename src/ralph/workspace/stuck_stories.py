@@ -28,8 +28,7 @@ from ralph.core.ports import PlanRef
 from ralph.core.review import NO_LEDGER, NO_REVIEW
 from ralph.core.text import one_line
 from ralph.host.files import keep_aside, make_folder, read_bytes, write_bytes
-from ralph.plans.beside import Beside
-from ralph.plans.store import Loaded, PlanStore
+from ralph.plans.store import Beside, Loaded, PlanStore
 from ralph.state import inbox
 from ralph.state.locks import is_at_work, turn
 from ralph.state.names import ANSWER_INBOX, ANSWERS, RETRIES

@@ -300,7 +300,7 @@ def plan_import(parser: ArgumentParser) -> None:
       ralph plan import docs/plans --into checkout           every plan in the folder
       ralph plan import @fix_plan.md --done skip             without finished items
     """
-    from ralph.importing.kinds import TITLES, names
+    from ralph.importing.sources import TITLES, names
     from ralph.importing.stories import Done
 
     kinds = "\n".join(f"  {name:<10} {title}" for name, title in TITLES.items())
