@@ -9,14 +9,13 @@ The other states, and reviews, have no field and are kept in the state folder. `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 
-from ralph.core.changes import Change
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import Locations, PlanRef, ProjectFacts, Templates, Traits
 from ralph.plans import json_edit
@@ -28,13 +27,13 @@ from ralph.plans.json_plan import (
     Lines,
     UserStory,
     commands,
+    example,
     read,
     read_user_story,
     write_user_story,
 )
 from ralph.plans.json_text import Style, dump
 from ralph.plans.registry import feature_name, features_with
-from ralph.plans.salvage import from_json
 
 NAME = "feature"
 TITLE = "a folder for each feature: .ralph/<feature>/prd.json, progress.txt, specs/"
@@ -81,18 +80,9 @@ def _write_story(story: Story) -> dict[str, Any]:
 
 
 _FORMAT = Format(NAME, SPEAKS, "userStories", _Document, UserStory, _read_document, read_user_story, _write_story)
-
-
-def parse(source: bytes, file: str) -> Plan:
-    return read(source, file, _FORMAT)
-
-
-def edit(source: bytes, changes: Sequence[Change]) -> bytes:
-    return json_edit.edit(source, changes, _FORMAT)
-
-
-def salvage(source: bytes, before: bytes) -> bytes | None:
-    return from_json(source, before, _FORMAT)
+parse = partial(read, form=_FORMAT)
+edit = partial(json_edit.edit, form=_FORMAT)
+salvage = partial(json_edit.salvage, form=_FORMAT)
 
 
 def detect(root: Path) -> list[PlanRef]:
@@ -117,13 +107,6 @@ def locations(ref: PlanRef) -> Locations:
 
 
 def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
-    example = Story(
-        id="STORY-001",
-        title="Replace this example with your first story",
-        description="As a user, I want … so that …",
-        criteria=("One thing that can be checked, such as: `app --version` prints 1.0",),
-        priority=1,
-    )
     plan: dict[str, Any] = {
         "feature": ref.name,
         "branchName": facts.branch or f"feature/{ref.name}",
@@ -132,7 +115,8 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
     }
     if facts.verify:
         plan["verifyCommands"] = list(facts.verify)
-    plan["userStories"] = [{k: v for k, v in _write_story(example).items() if k not in ("dependsOn", "verify")}]
+    story = _write_story(example("STORY-001"))
+    plan["userStories"] = [{key: story[key] for key in story if key not in ("dependsOn", "verify")}]
     folder = ref.folder.relative_to(ref.root)
     return {
         (folder / _FILE).as_posix(): dump(plan, Style()).decode() + "\n",

@@ -208,6 +208,13 @@ def write_user_story(story: Story, layout: str, more: dict[str, Any]) -> dict[st
     }
 
 
+def example(story_id: str) -> Story:
+    """The story of a new plan."""
+    title, description = "Replace this example with your first story", "As a user, I want … so that …"
+    criteria = ("One thing that can be checked, such as: `app --version` prints 1.0",)
+    return Story(id=story_id, title=title, description=description, criteria=criteria, priority=1)
+
+
 def read(source: bytes, file: str, form: Format[D, S]) -> Plan:
     """There is no partial success: if anything is wrong, PlanError says all of it."""
     try:

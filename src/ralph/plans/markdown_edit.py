@@ -1,4 +1,4 @@
-"""Edit a Markdown plan: a change touches only its own lines; every other byte stays."""
+"""Read and edit a Markdown plan: a change touches only its own lines; every other byte stays."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import msgspec
 
 from ralph.core.changes import EDITABLE, AddStory, Change, MoveStory, RemoveStory, SetFields, apply
 from ralph.core.errors import IllegalChange, PlanError
-from ralph.core.plan import Plan, State, Story
+from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.text import one_line
-from ralph.plans.integrity import prove_written
+from ralph.plans.integrity import decode_utf8, prove_written
 from ralph.plans.markdown import Block, Kind, newline_of, with_plain_line_ends
 from ralph.plans.markdown_stories import (
     FIELDS,
@@ -44,6 +44,22 @@ from ralph.plans.markdown_stories import (
 
 _LIKE_A_STORY = re.compile(r"[\W_]*(?:US-|\[[ xX]\])", re.IGNORECASE)
 _NUMBERED = re.compile(r"([0-9]+)(?=[.)])")
+
+
+def parse(source: bytes, file: str, dialect: Dialect) -> Plan:
+    reading = dialect.read(with_plain_line_ends(decode_utf8(source, file)), file)
+    return Plan(name=reading.name, stories=tuple(place.story for place in reading.places), order=Order.FILE)
+
+
+def salvage(source: bytes, before: bytes, dialect: Dialect) -> bytes | None:
+    """The previous plan, with those stories ticked that have a ticked line anywhere in the new, unreadable text."""
+    text = source.decode("utf-8", "replace")
+    ticked = []
+    for story in parse(before, dialect.layout, dialect).stories:
+        line = rf"^\s*(?:[-*+]|\d+[.)]|#+)\s*\[[xX✓✔✅]\][^\n]*?(?<![\w.-]){re.escape(story.id)}(?![\w-]|\.\w)"
+        if not story.is_done and re.search(line, text, re.MULTILINE):
+            ticked.append(SetFields(story.id, {"state": State.DONE}))
+    return edit(before, ticked, dialect) if ticked else None
 
 
 def edit(source: bytes, changes: Sequence[Change], dialect: Dialect) -> bytes:
@@ -321,7 +337,7 @@ def write_body(values: dict[str, Any], indent: str, *, in_block: bool) -> list[s
 
 def set_field(source: str, body: Body, field: str, value: Any, newline: str) -> list[Splice]:
     """The replacements in `source` that give the field this value."""
-    if getattr(fold(body.pieces), field) == value:
+    if fold(body.pieces)[field] == value:
         return []
     wanted = criteria_field(body.pieces) if field == "criteria" else field
     own = [piece for piece in body.pieces if piece.field == wanted and piece.form is not Form.HEAD]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
+from itertools import chain
+from typing import Any
 
 from msgspec import Struct
 
@@ -63,38 +65,19 @@ class Piece(Struct, frozen=True, gc=False):
     """Where its own text ends; an item extends to the end of what is nested in it."""
 
 
-class Fields(Struct, frozen=True, gc=False):
-    description: str = ""
-    criteria: tuple[str, ...] = ()
-    verify: tuple[str, ...] = ()
-    depends_on: tuple[str, ...] = ()
-    notes: str = ""
-
-
-NO_FIELDS = Fields()
-
-
-def fold(pieces: Sequence[Piece]) -> Fields:
-    """The values of the fields."""
-    criterion = criteria_field(pieces)
-    description: list[Piece] = []
-    notes: list[Piece] = []
-    criteria: list[str] = []
-    verify: list[str] = []
-    depends_on: dict[str, None] = {}
+def fold(pieces: Sequence[Piece]) -> dict[str, Any]:
+    """The values of `FIELDS`."""
+    own: dict[str, list[Piece]] = {}
     for piece in pieces:
-        field = piece.field
-        if field == criterion:
-            criteria += piece.values
-        elif field == "verify":
-            verify += piece.values
-        elif field == "depends_on":
-            depends_on.update(dict.fromkeys(piece.values))
-        elif field == "description":
-            description.append(piece)
-        elif field == "notes":
-            notes.append(piece)
-    return Fields(_joined(description), tuple(criteria), tuple(verify), tuple(depends_on), _joined(notes))
+        own.setdefault(piece.field, []).append(piece)
+    values = {field: tuple(chain.from_iterable(piece.values for piece in own[field])) for field in own}
+    return {
+        "description": _joined(own.get("description", ())),
+        "criteria": values.get(criteria_field(pieces), ()),
+        "verify": values.get("verify", ()),
+        "depends_on": tuple(dict.fromkeys(values.get("depends_on", ()))),
+        "notes": _joined(own.get("notes", ())),
+    }
 
 
 def criteria_field(pieces: Iterable[Piece]) -> str:

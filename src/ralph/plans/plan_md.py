@@ -14,25 +14,25 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from ralph.core import problems
-from ralph.core.changes import Change, position
+from ralph.core.changes import position
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.names import prd_number
-from ralph.core.plan import Order, Plan, State, Story
+from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.core.problems import Problem
 from ralph.core.text import one_line
 from ralph.plans import markdown_edit
-from ralph.plans.integrity import decode_utf8, problems_of
+from ralph.plans.integrity import problems_of
 from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
 from ralph.plans.markdown_edit import body_values, box, heading_text, joined_lines, top_lines, write_body
 from ralph.plans.markdown_stories import (
-    NO_FIELDS,
     Dialect,
     Place,
     Reading,
@@ -47,7 +47,6 @@ from ralph.plans.markdown_stories import (
     name_of,
     read_pieces,
 )
-from ralph.plans.salvage import from_markdown
 
 NAME = "plan.md"
 TITLE = "a numbered PRD with a checklist: .ralph/PRD-N/plan.md, prd.md, progress.md"
@@ -88,13 +87,18 @@ class _Mark(Struct, frozen=True, gc=False):
     title: tuple[int, int]
 
 
-def parse(source: bytes, file: str) -> Plan:
-    reading = _read(with_plain_line_ends(decode_utf8(source, file)), file)
-    return Plan(name=reading.name, stories=tuple(place.story for place in reading.places), order=Order.FILE)
+class _Marks(Struct, frozen=True):
+    """The lines of a plan that name a story, and the checkboxes that do not."""
 
-
-def edit(source: bytes, changes: Sequence[Change]) -> bytes:
-    return markdown_edit.edit(source, changes, _DIALECT)
+    text: str
+    blocks: list[Block]
+    marks: list[_Mark]
+    ends: list[int]
+    """For each mark, the first block that no longer belongs to it."""
+    unclear: list[int]
+    """Checkboxes with an invalid ID."""
+    unnamed: list[int]
+    """Checkboxes without an ID that are not part of a story."""
 
 
 def write(plan: Plan, phases: Mapping[str, str]) -> str:
@@ -114,7 +118,10 @@ def write(plan: Plan, phases: Mapping[str, str]) -> str:
 
 def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:
     """Line and text of each open checkbox that is neither a story nor part of one."""
-    return _unnamed(with_plain_line_ends(source.decode()))
+    text = with_plain_line_ends(source.decode())
+    marks = _find(text)
+    blocks = [marks.blocks[at] for at in marks.unnamed]
+    return [(block.line, text[block.box + 2 : block.end]) for block in blocks if text[block.box] == " "]
 
 
 def story_block(source: bytes, story_id: str) -> str:
@@ -184,49 +191,53 @@ As a user, I want … so that …
 
 def _read(text: str, file: str) -> Reading:
     """Strict. `text` has plain line ends. Raises PlanError with every problem found."""
-    blocks = scan(text)
-    marks, ends, unclear, _ = _find(text, blocks)
-    found: list[Problem] = []
+    found = _find(text)
+    blocks, marks = found.blocks, found.marks
+    wrong: list[Problem] = []
     headings: dict[str, int] = {}
     listed: set[str] = set()
+
+    def report(code: str, message: str, line: int | None, hint: str, story: str = "") -> None:
+        wrong.append(Problem(code, message, problems.Place(file, line), hint, story=story))
+
     for number, mark in enumerate(marks):
-        if blocks[mark.index].kind is Kind.ITEM:
+        block = blocks[mark.index]
+        if block.kind is Kind.ITEM:
             listed.add(mark.id)
         elif mark.id in headings:
-            found.append(_second_heading(mark, blocks, marks[headings[mark.id]], file))
+            first = blocks[marks[headings[mark.id]].index].line
+            message = f"story {mark.id} has a second heading; the first is at line {first}"
+            hint = "merge the two blocks, or give one of the stories another ID"
+            report("duplicate-block", message, block.line, hint, mark.id)
         else:
             headings[mark.id] = number
     places: list[Place] = []
     for number, mark in enumerate(marks):
         block = blocks[mark.index]
         if block.kind is Kind.ITEM:
-            heading = headings.get(mark.id, -1)
-            places.append(_place(text, blocks, marks, ends, number, heading, len(places) + 1))
+            places.append(_place(found, number, headings.get(mark.id, -1), len(places) + 1))
         elif mark.id not in listed:
             if block.box >= 0:
-                places.append(_place(text, blocks, marks, ends, -1, number, len(places) + 1))
+                places.append(_place(found, -1, number, len(places) + 1))
             elif headings[mark.id] == number:
-                found.append(_no_checkbox(mark, block, file))
-    found += [_bad_id(text, blocks[at], file) for at in unclear]
-    found += problems_of([place.story for place in places], file)
-    if not places and not found:
-        found.append(_no_stories(file))
-    if found:
-        raise PlanError.of(sorted(found, key=lambda problem: problem.where.line or 0))
+                message = f"story {mark.id} has a heading but no checkbox, so it can never be marked as done"
+                hint = f"add a line `- [ ] {mark.id}: title` to the list of stories"
+                report("no-checkbox", message, block.line, hint, mark.id)
+    for block in (blocks[at] for at in found.unclear):
+        written = text[block.box + 2 : line_end(text, block.text)].split()
+        word = one_line(written[0].strip("*_:"), 40) if written else ""
+        hint = "use US- and a number, e.g. `- [ ] US-001: Log in`"
+        report("bad-id", f"{word} is not a valid story ID", block.line, hint, word)
+    wrong += problems_of([place.story for place in places], file)
+    if not places and not wrong:
+        report("no-stories", "the plan has no stories", None, "a story is a line such as `- [ ] US-001: Log in`")
+    if wrong:
+        raise PlanError.of(sorted(wrong, key=lambda problem: problem.where.line or 0))
     return Reading(text, blocks, places, name_of(text, blocks))
 
 
-def _unnamed(text: str) -> list[tuple[int, str]]:
-    """Line and text of each open checkbox that is neither a story nor part of one."""
+def _find(text: str) -> _Marks:
     blocks = scan(text)
-    _, _, _, others = _find(text, blocks)
-    return [
-        (blocks[at].line, text[blocks[at].box + 2 : blocks[at].end]) for at in others if text[blocks[at].box] == " "
-    ]
-
-
-def _find(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[int], list[int]]:
-    """The lines that name a story and where each story ends; checkboxes with an invalid ID; checkboxes without one."""
     marks, unclear, unnamed = _marks(text, blocks)
     ends = _ends(blocks, marks)
     others = _outside(unnamed, blocks, marks, ends)
@@ -242,7 +253,7 @@ def _find(text: str, blocks: list[Block]) -> tuple[list[_Mark], list[int], list[
         ends = _ends(blocks, marks)
         others = _outside(unnamed, blocks, marks, ends)
         others = [index for index in others if not any(mark.index == index for mark in loose)]
-    return marks, ends, _outside(unclear, blocks, marks, ends), others
+    return _Marks(text, blocks, marks, ends, _outside(unclear, blocks, marks, ends), others)
 
 
 def _mark_anywhere(text: str, index: int, block: Block) -> _Mark | None:
@@ -307,35 +318,26 @@ def _ends(blocks: list[Block], marks: list[_Mark]) -> list[int]:
     return ends
 
 
-def _place(
-    text: str, blocks: list[Block], marks: list[_Mark], ends: list[int], item: int, heading: int, number: int
-) -> Place:
+def _place(found: _Marks, item: int, heading: int, number: int) -> Place:
     """The place of a story, and the story. `item` and `heading` are its marks."""
-    mark = marks[item if item >= 0 else heading]
-    at, at_end = (marks[item].index, ends[item]) if item >= 0 else (-1, -1)
-    under, under_end = (marks[heading].index, ends[heading]) if heading >= 0 else (-1, -1)
+    text, blocks, marks = found.text, found.blocks, found.marks
+    at, at_end = (marks[item].index, found.ends[item]) if item >= 0 else (-1, -1)
+    under, under_end = (marks[heading].index, found.ends[heading]) if heading >= 0 else (-1, -1)
     titles = tuple([marks[n].title for n in (item, heading) if n >= 0])
     body = blocks_below(blocks, under, under_end, at, at_end) if heading >= 0 else []
     in_block = heading >= 0
     if not body and item >= 0:
         body = blocks_nested(text, blocks, at, at_end)
         in_block = in_block and not body
-    fields = NO_FIELDS
-    if body:
-        depth = 0 if in_block else blocks[at].depth + 1
-        fields = fold(read_pieces(text, body, depth, IDS))
+    mark = marks[item if item >= 0 else heading]
     block = blocks[mark.index]
     story = Story(
         id=mark.id,
         title=next((text[start:end] for start, end in titles if end > start), ""),
-        description=fields.description,
-        criteria=fields.criteria,
         priority=number,
-        depends_on=fields.depends_on,
         state=State.TODO if text[block.box] == " " else State.DONE,
-        notes=fields.notes,
-        verify=fields.verify,
         line=block.line,
+        **fold(read_pieces(text, body, 0 if in_block else blocks[at].depth + 1, IDS)),
     )
     return Place(story, at, at_end, under, under_end, in_block, titles)
 
@@ -354,47 +356,6 @@ def _outside(indexes: list[int], blocks: list[Block], marks: list[_Mark], ends: 
     return found
 
 
-def _bad_id(text: str, block: Block, file: str) -> Problem:
-    written = text[block.box + 2 : line_end(text, block.text)].split()
-    word = one_line(written[0].strip("*_:"), 40) if written else ""
-    return Problem(
-        code="bad-id",
-        message=f"{word} is not a valid story ID",
-        where=problems.Place(file=file, line=block.line),
-        hint="use US- and a number, e.g. `- [ ] US-001: Log in`",
-        story=word,
-    )
-
-
-def _no_checkbox(mark: _Mark, block: Block, file: str) -> Problem:
-    return Problem(
-        code="no-checkbox",
-        message=f"story {mark.id} has a heading but no checkbox, so it can never be marked as done",
-        where=problems.Place(file=file, line=block.line),
-        hint=f"add a line `- [ ] {mark.id}: title` to the list of stories",
-        story=mark.id,
-    )
-
-
-def _second_heading(mark: _Mark, blocks: list[Block], first: _Mark, file: str) -> Problem:
-    return Problem(
-        code="duplicate-block",
-        message=f"story {mark.id} has a second heading; the first is at line {blocks[first.index].line}",
-        where=problems.Place(file=file, line=blocks[mark.index].line),
-        hint="merge the two blocks, or give one of the stories another ID",
-        story=mark.id,
-    )
-
-
-def _no_stories(file: str) -> Problem:
-    return Problem(
-        code="no-stories",
-        message="the plan has no stories",
-        where=problems.Place(file=file),
-        hint="a story is a line such as `- [ ] US-001: Log in`",
-    )
-
-
 def _write_head(story: Story, like: str) -> str:
     if not ID.fullmatch(story.id):
         raise IllegalChange(
@@ -406,7 +367,6 @@ def _write_head(story: Story, like: str) -> str:
 
 
 _DIALECT = Dialect(NAME, SPEAKS, STATES, IDS, _read, _write_head)
-
-
-def salvage(source: bytes, before: bytes) -> bytes | None:
-    return from_markdown(source, before, parse(before, _FILE), _DIALECT)
+parse = partial(markdown_edit.parse, dialect=_DIALECT)
+edit = partial(markdown_edit.edit, dialect=_DIALECT)
+salvage = partial(markdown_edit.salvage, dialect=_DIALECT)

@@ -12,25 +12,24 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
 from msgspec import Struct
 
 from ralph.core import problems
-from ralph.core.changes import Change
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.names import safe_name
-from ralph.core.plan import Order, Plan, State, Story
+from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.core.problems import Problem
 from ralph.core.text import estimate_tokens, one_line
 from ralph.plans import markdown_edit
-from ralph.plans.integrity import decode_utf8, problems_of
+from ralph.plans.integrity import problems_of
 from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
 from ralph.plans.markdown_edit import body_values, box, heading_text, joined_lines, top_lines, write_body
 from ralph.plans.markdown_stories import (
-    NO_FIELDS,
     Dialect,
     Place,
     Reading,
@@ -41,7 +40,6 @@ from ralph.plans.markdown_stories import (
     name_of,
     read_pieces,
 )
-from ralph.plans.salvage import from_markdown
 
 NAME = "spec.md"
 TITLE = "an index of steps, with beads: .ralph/spec.md, .ralph/readme.md, prompt.md"
@@ -90,11 +88,6 @@ def token_budget(prompt: str, readme: str, spec: str) -> tuple[BudgetLine, ...]:
     return tuple(BudgetLine(name, count, budgets[name], count > budgets[name]) for name, count in tokens.items())
 
 
-def parse(source: bytes, file: str) -> Plan:
-    reading = _read(with_plain_line_ends(decode_utf8(source, file)), file)
-    return Plan(name=reading.name, stories=tuple(place.story for place in reading.places), order=Order.FILE)
-
-
 def write(plan: Plan, phases: Mapping[str, str]) -> str:
     """An index of steps, with their details nested below them."""
     lines = top_lines(plan)
@@ -121,64 +114,56 @@ def unnamed_boxes(source: bytes) -> list[tuple[int, str]]:
     ]
 
 
-def edit(source: bytes, changes: Sequence[Change]) -> bytes:
-    return markdown_edit.edit(source, changes, _DIALECT)
-
-
 def _read(text: str, file: str) -> Reading:
     blocks = scan(text)
-    found: list[Problem] = []
     heads: list[tuple[int, re.Match[str]]] = []
-    unclear: list[int] = []
-    match, item = _HEAD.match, Kind.ITEM
+    unclear: list[tuple[int, str]] = []
     for index, block in enumerate(blocks):
-        if block.box < 0 or block.kind is not item:
+        if block.box < 0 or block.kind is not Kind.ITEM:
             continue
-        if head := match(text, block.box + 2, block.end):
+        if head := _HEAD.match(text, block.box + 2, block.end):
             heads.append((index, head))
-        elif _LIKE_A_STEP.match(text, block.box + 2, block.end):
-            unclear.append(index)
-    places: list[Place] = []
+        elif like := _LIKE_A_STEP.match(text, block.box + 2, block.end):
+            unclear.append((index, one_line(like[0].strip(" \t"), 40)))
     limits = [*(index for index, _ in heads[1:]), len(blocks)]
-    for number, (index, head) in enumerate(heads, 1):
-        places.append(_place(text, blocks, index, after_item(blocks, index, limits[number - 1]), head, number))
+    places = [
+        _place(text, blocks, after_item(blocks, index, limit), number, (index, head))
+        for number, ((index, head), limit) in enumerate(zip(heads, limits, strict=False), 1)
+    ]
     inside = {at for place in places if unclear for at in range(place.item, place.item_end)}
-    found += [_bad_id(text, blocks[at], file) for at in unclear if at not in inside]
-    found += problems_of([place.story for place in places], file)
-    if not places and not found:
-        found.append(_no_steps(file))
-    if found:
-        raise PlanError.of(sorted(found, key=lambda problem: problem.where.line or 0))
+    wrong = problems_of([place.story for place in places], file)
+    for at, word in unclear:
+        if at not in inside:
+            where = problems.Place(file, blocks[at].line)
+            hint = "write it as `- [ ] **1.2** Title`, or `**1.R**` for a review"
+            wrong.append(Problem("bad-id", f"{word} is not a valid step ID", where, hint, story=word.strip("*_:")))
+    if not places and not wrong:
+        hint = "a step is a line such as `- [ ] **1.1** Create the schema [TASK-abc]`"
+        wrong.append(Problem("no-stories", "the spec has no steps", problems.Place(file), hint))
+    if wrong:
+        raise PlanError.of(sorted(wrong, key=lambda problem: problem.where.line or 0))
     return Reading(text, blocks, places, name_of(text, blocks))
 
 
-def _place(text: str, blocks: list[Block], index: int, end: int, head: re.Match[str], number: int) -> Place:
+def _place(text: str, blocks: list[Block], end: int, number: int, start: tuple[int, re.Match[str]]) -> Place:
+    """`start`: the block of the step, and its ID and title. `end`: the first block that is not nested in it."""
+    index, head = start
     block = blocks[index]
-    fields = NO_FIELDS
-    if body := blocks_nested(text, blocks, index, end):
-        fields = fold(read_pieces(text, body, block.depth + 1, _IDS))
+    fields = fold(read_pieces(text, blocks_nested(text, blocks, index, end), block.depth + 1, _IDS))
     title, ref = _split_title(head["title"].rstrip(" \t"))
+    lines = (fields["description"], *fields["criteria"])
     story = Story(
         id=head["id"],
         title=title,
-        description=fields.description,
-        criteria=fields.criteria,
         priority=number,
-        depends_on=fields.depends_on,
         state=State.TODO if text[block.box] == " " else State.DONE,
-        notes=fields.notes,
-        verify=fields.verify,
         ref=ref,
-        is_review_step=_reviews(head["id"], title, (fields.description, *fields.criteria)),
+        is_review_step=".R" in head["id"] or bool(_REVIEW_TITLE.match(title)) or any(map(_REVIEW_MODE.search, lines)),
         line=block.line,
+        **fields,
     )
-    start = head.start("title")
-    return Place(story, index, end, -1, -1, False, ((start, start + len(title)),))
-
-
-def _reviews(step: str, title: str, lines: Sequence[str]) -> bool:
-    """Whether a step reviews other steps: `1.R`, `Review: …`, or a line `Mode: review` below it."""
-    return ".R" in step or bool(_REVIEW_TITLE.match(title)) or any(map(_REVIEW_MODE.search, lines))
+    at = head.start("title")
+    return Place(story, index, end, -1, -1, False, ((at, at + len(title)),))
 
 
 def _split_title(title: str) -> tuple[str, str]:
@@ -186,27 +171,6 @@ def _split_title(title: str) -> tuple[str, str]:
     if title.endswith("]") and (found := _REF.search(title, max(title.rfind("[") - 1, 0))):
         return title[: found.start()].rstrip(" \t"), found[1]
     return title, ""
-
-
-def _bad_id(text: str, block: Block, file: str) -> Problem:
-    found = _LIKE_A_STEP.match(text, block.box + 2, block.end)
-    word = one_line(found[0].strip(" \t"), 40) if found else ""
-    return Problem(
-        code="bad-id",
-        message=f"{word} is not a valid step ID",
-        where=problems.Place(file=file, line=block.line),
-        hint="write it as `- [ ] **1.2** Title`, or `**1.R**` for a review",
-        story=word.strip("*_:"),
-    )
-
-
-def _no_steps(file: str) -> Problem:
-    return Problem(
-        code="no-stories",
-        message="the spec has no steps",
-        where=problems.Place(file=file),
-        hint="a step is a line such as `- [ ] **1.1** Create the schema [TASK-abc]`",
-    )
 
 
 def _write_head(story: Story, _like: str) -> str:
@@ -218,10 +182,9 @@ def _write_head(story: Story, _like: str) -> str:
 
 
 _DIALECT = Dialect(NAME, SPEAKS, STATES, _IDS, _read, _write_head)
-
-
-def salvage(source: bytes, before: bytes) -> bytes | None:
-    return from_markdown(source, before, parse(before, _FILE), _DIALECT)
+parse = partial(markdown_edit.parse, dialect=_DIALECT)
+edit = partial(markdown_edit.edit, dialect=_DIALECT)
+salvage = partial(markdown_edit.salvage, dialect=_DIALECT)
 
 
 def detect(root: Path) -> list[PlanRef]:

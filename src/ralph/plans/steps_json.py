@@ -10,7 +10,7 @@ The blocked state, and reviews, have no field and are kept in the state folder.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
@@ -18,7 +18,6 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from ralph.core.changes import Change
 from ralph.core.names import safe_name
 from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
@@ -44,7 +43,6 @@ from ralph.plans.json_plan import (
     refuse_unsayable,
 )
 from ralph.plans.json_text import Style, dump
-from ralph.plans.salvage import from_json
 
 NAME = "steps"
 TITLE = "tasks for a pipeline of steps: .ralph/prd.json with prompts/ and configs/"
@@ -194,18 +192,9 @@ def _spelling(key: str, old: dict[str, Any], peers: Peers) -> str:
 
 
 _FORMAT = Format(NAME, SPEAKS, "tasks", _Document, _Task, _read_document, _read_task, _write_task, _respell, _EXPECTED)
-
-
-def parse(source: bytes, file: str) -> Plan:
-    return read(source, file, _FORMAT)
-
-
-def edit(source: bytes, changes: Sequence[Change]) -> bytes:
-    return json_edit.edit(source, changes, _FORMAT)
-
-
-def salvage(source: bytes, before: bytes) -> bytes | None:
-    return from_json(source, before, _FORMAT)
+parse = partial(read, form=_FORMAT)
+edit = partial(json_edit.edit, form=_FORMAT)
+salvage = partial(json_edit.salvage, form=_FORMAT)
 
 
 def detect(root: Path) -> list[PlanRef]:

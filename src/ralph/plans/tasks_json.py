@@ -12,14 +12,13 @@ its review fields show the progress. In progress, failed and blocked have no fie
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from ralph.core.changes import Change
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import Locations, PlanRef, ProjectFacts, Templates, Traits
 from ralph.core.review import Review, ReviewStatus
@@ -32,13 +31,13 @@ from ralph.plans.json_plan import (
     Lines,
     UserStory,
     commands,
+    example,
     read,
     read_user_story,
     write_user_story,
 )
 from ralph.plans.json_text import Style, dump
 from ralph.plans.registry import feature_name, features_with
-from ralph.plans.salvage import from_json
 
 NAME = "tasks.json"
 TITLE = "stories with review fields, in .ralph/<feature>/tasks.json or ralph/tasks.json"
@@ -100,18 +99,9 @@ def _write_story(story: Story) -> dict[str, Any]:
 
 
 _FORMAT = Format(NAME, SPEAKS, "userStories", _Document, _Story, _read_document, _read_story, _write_story)
-
-
-def parse(source: bytes, file: str) -> Plan:
-    return read(source, file, _FORMAT)
-
-
-def edit(source: bytes, changes: Sequence[Change]) -> bytes:
-    return json_edit.edit(source, changes, _FORMAT)
-
-
-def salvage(source: bytes, before: bytes) -> bytes | None:
-    return from_json(source, before, _FORMAT)
+parse = partial(read, form=_FORMAT)
+edit = partial(json_edit.edit, form=_FORMAT)
+salvage = partial(json_edit.salvage, form=_FORMAT)
 
 
 def detect(root: Path) -> list[PlanRef]:
@@ -140,14 +130,7 @@ def locations(ref: PlanRef) -> Locations:
 
 
 def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
-    example = Story(
-        id="US-001",
-        title="Replace this example with your first story",
-        description="As a user, I want … so that …",
-        criteria=("One thing that can be checked, such as: `app --version` prints 1.0",),
-        priority=1,
-    )
-    story = {key: value for key, value in _write_story(example).items() if key != "verify"}
+    story = {key: value for key, value in _write_story(example("US-001")).items() if key != "verify"}
     plan = {
         "project": facts.name,
         "branchName": facts.branch or f"ralph/{facts.name}",
