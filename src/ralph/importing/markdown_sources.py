@@ -10,7 +10,7 @@ from ralph.core.errors import BadData
 from ralph.core.plan import State
 from ralph.core.problems import Place, Problem
 from ralph.importing import body, wording
-from ralph.importing.stories import Batch, Item, remark, text_key
+from ralph.importing.stories import Batch, Item, in_order, remark, text_key
 from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
 from ralph.plans.markdown_stories import after_item, blocks_nested, code_spans
 
@@ -19,120 +19,112 @@ CHECKLIST_TITLE = "a Markdown checklist, with headings as parts of the work"
 
 _MARK = re.compile(r"\[([-~/>!?*])\](?=[ \t])")
 """Marks that some tools use beside `[ ]` and `[x]`: `[-]` is dropped, the others are open."""
-_DROPPED = re.compile(r"\[-\](?=[ \t])")
 
 
-class _Outline:
-    """The position in a document: the headings, and list items that only group others."""
+class _Document:
+    """A Markdown source, and the tasks read so far: the headings and list items above a task are its phase."""
 
-    def __init__(self) -> None:
+    def __init__(self, text: str, kind: str, file: str) -> None:
+        self.text = with_plain_line_ends(text)
+        self.blocks = scan(self.text)
+        self.kind, self.file = kind, file
+        self.items: list[Item] = []
+        self.problems: list[Problem] = []
+        self._keys: dict[str, int] = {}
         self._headings: list[tuple[int, str]] = []
         self._groups: list[tuple[int, str]] = []
 
-    def enter(self, level: int, words: str) -> None:
-        self._groups = []
-        self._headings = [one for one in self._headings if one[0] < level] + [(level, wording.title(words))]
+    def words(self, block: Block) -> str:
+        return self.text[block.text : block.end]
 
-    def group(self, depth: int, words: str) -> None:
-        self.leave(depth)
-        self._groups.append((depth, wording.title(words)))
+    def enter(self, heading: Block) -> None:
+        self._groups = []
+        above = [one for one in self._headings if one[0] < heading.level]
+        self._headings = [*above, (heading.level, wording.title(self.words(heading)))]
+
+    def group(self, item: Block) -> None:
+        """A list item that only groups others."""
+        self._groups.append((item.depth, wording.title(self.words(item).split("\n")[0])))
 
     def leave(self, depth: int) -> None:
         self._groups = [one for one in self._groups if one[0] < depth]
 
-    @property
-    def path(self) -> tuple[str, ...]:
-        return tuple(words for _, words in (*self._headings, *self._groups))
+    def leave_out(self, title: str, why: str, line: int) -> None:
+        self.problems.append(remark("left-out", f"left out: {title!r} {why}", self.file, line))
 
-    @property
-    def phase(self) -> str:
-        """Without the title of the document."""
+    def unique(self, *words: str) -> str:
+        """The key of a task with this text; the second one of the same text gets another key."""
+        key = text_key(self.kind, self.file, *words)
+        self._keys[key] = self._keys.get(key, 0) + 1
+        return key if self._keys[key] == 1 else f"{key}-{self._keys[key]}"
+
+    def add(self, at: int, end: int, *, is_done: bool = False, priority: float = 0) -> None:
+        """The list item at `at`, with everything nested in it up to `end`."""
+        block = self.blocks[at]
+        raw = self.words(block)[: wording.LONGEST_TEXT].split("\n")[0]
+        if block.box >= 0 or _MARK.match(raw):
+            is_done = is_done or raw[1] in "xX"
+            raw = raw[3:].lstrip()
+        found = body.read(self.text, blocks_nested(self.text, self.blocks, at, end), every_item=True)
+        title = wording.title(raw) or "(no title)"
+        description = found.description
+        if title.endswith("…"):  # it was cut
+            description = f"{wording.line(raw)}\n\n{description}".strip()
+        above = [words for _, words in (*self._headings, *self._groups)]
         inner = [words for level, words in self._headings if level > 1] + [words for _, words in self._groups]
-        return " › ".join(inner)
+        self.items.append(
+            Item(
+                key=self.unique(*above, wording.slug(raw)),
+                title=title,
+                description=description,
+                criteria=found.criteria,
+                priority=priority,
+                state=State.DONE if is_done or wording.looks_done(raw) else State.TODO,
+                notes=found.notes,
+                verify=found.verify,
+                phase=" › ".join(inner),
+                line=block.line,
+            )
+        )
+
+    def batch(self, nothing: str, hint: str, verify: tuple[str, ...] = ()) -> Batch:
+        """Raises BadData, with these words, if there are no tasks."""
+        if not self.items:
+            raise BadData(nothing, where=Place(self.file), hint=hint)
+        first = next((block for block in self.blocks if block.kind is Kind.HEADING and not block.depth), None)
+        return Batch(
+            kind=self.kind,
+            file=self.file,
+            items=tuple(in_order(self.items)),
+            name=wording.title(self.words(first)) if first and first.level == 1 else "",
+            verify=verify,
+            problems=tuple(self.problems),
+        )
 
 
 def read_checklist(text: str, file: str) -> Batch:
-    text = with_plain_line_ends(text)
-    blocks = scan(text)
-    outline = _Outline()
-    items: list[Item] = []
-    problems: list[Problem] = []
-    seen: dict[str, int] = {}
+    document = _Document(text, CHECKLIST, file)
+    blocks = document.blocks
     at = 0
     while at < len(blocks):
         block = blocks[at]
-        if block.kind is Kind.HEADING and not block.depth:
-            outline.enter(block.level, text[block.text : block.end])
-        elif block.kind is Kind.ITEM:
-            end = after_item(blocks, at, len(blocks))
-            outline.leave(block.depth)
-            mark = _MARK.match(text, block.text)
-            if mark and mark[1] == "-":
-                words = wording.title(text[mark.end() : block.end])
-                problems.append(remark("left-out", f"left out: {words!r} is marked as dropped", file, block.line))
-                at = end
-                continue
-            if block.box >= 0 or mark:
-                items.append(_listed_task(text, blocks, at, end, outline, seen, CHECKLIST, file))
-                at = end
-                continue
-            if any(inner.box >= 0 for inner in blocks[at + 1 : end]):
-                outline.group(block.depth, text[block.text : block.end].split("\n")[0])
         at += 1
-    if not items:
-        raise BadData(
-            "no tasks in this checklist",
-            where=Place(file),
-            hint="a task is a line such as `- [ ] Add a login page`",
-        )
-    return Batch(kind=CHECKLIST, file=file, items=tuple(items), name=_name_of(text, blocks), problems=tuple(problems))
-
-
-def _listed_task(
-    text: str,
-    blocks: list[Block],
-    at: int,
-    end: int,
-    outline: _Outline,
-    seen: dict[str, int],
-    kind: str,
-    file: str,
-    *,
-    is_done: bool = False,
-    priority: float = 0,
-) -> Item:
-    """The item at `at`, with everything nested in it up to `end`."""
-    block = blocks[at]
-    raw = text[block.text : min(block.end, block.text + wording.LONGEST_TEXT)].split("\n")[0]
-    if block.box >= 0 or _MARK.match(raw):
-        is_done = is_done or text[block.text + 1] in "xX"
-        raw = raw[3:].lstrip()
-    found = body.read(text, blocks_nested(text, blocks, at, end), every_item=True)
-    title = wording.title(raw) or "(no title)"
-    key = text_key(kind, file, *outline.path, wording.slug(raw))
-    seen[key] = seen.get(key, 0) + 1
-    return Item(
-        key=key if seen[key] == 1 else f"{key}-{seen[key]}",
-        title=title,
-        description=_longer(raw, title, found.description),
-        criteria=found.criteria,
-        priority=priority,
-        state=State.DONE if is_done or wording.looks_done(raw) else State.TODO,
-        notes=found.notes,
-        verify=found.verify,
-        phase=outline.phase,
-        line=block.line,
-    )
-
-
-def _longer(raw: str, title: str, description: str) -> str:
-    """If the title had to be cut, the description starts with all of it."""
-    return f"{wording.line(raw)}\n\n{description}".strip() if title.endswith("…") else description
-
-
-def _name_of(text: str, blocks: list[Block]) -> str:
-    first = next((block for block in blocks if block.kind is Kind.HEADING and not block.depth), None)
-    return wording.title(text[first.text : first.end]) if first and first.level == 1 else ""
+        if block.kind is Kind.HEADING and not block.depth:
+            document.enter(block)
+        elif block.kind is Kind.ITEM:
+            end = after_item(blocks, at - 1, len(blocks))
+            document.leave(block.depth)
+            mark = _MARK.match(document.text, block.text)
+            if mark and mark[1] == "-":
+                title = wording.title(document.text[mark.end() : block.end])
+                document.leave_out(title, "is marked as dropped", block.line)
+                at = end
+            elif block.box >= 0 or mark:
+                document.add(at - 1, end)
+                at = end
+            elif any(inner.box >= 0 for inner in blocks[at:end]):
+                document.group(block)
+    return document.batch("no tasks in this checklist", "a task is a line such as `- [ ] Add a login page`")
 
 
 FIX_PLAN = "fix_plan"
@@ -159,47 +151,28 @@ def level_of(words: str) -> int:
 
 
 def read_fix_plan(text: str, file: str) -> Batch:
-    text = with_plain_line_ends(text)
-    blocks = scan(text)
-    outline = _Outline()
-    items: list[Item] = []
-    problems: list[Problem] = []
-    seen: dict[str, int] = {}
+    document = _Document(text, FIX_PLAN, file)
+    blocks = document.blocks
     section, priority = "", 0
     boxes = _has_boxes(blocks, 0)
-    at = 0
-    while at < len(blocks):
-        block = blocks[at]
+    for at, block in enumerate(blocks):
         if block.kind is Kind.HEADING and not block.depth:
-            section = text[block.text : block.end]
-            outline.enter(block.level, section)
+            section = document.words(block)
+            document.enter(block)
             priority = level_of(section)
             boxes = _has_boxes(blocks, at + 1)
         elif block.kind is Kind.ITEM and not block.depth:
-            end = after_item(blocks, at, len(blocks))
-            words = wording.title(text[block.text : block.end].split("\n")[0])
-            if _DROPPED.match(text, block.text):
-                problems.append(remark("left-out", f"left out: {words!r} is marked as dropped", file, block.line))
-            elif block.box < 0 and (boxes or _NO_TASKS.search(section)):
-                why = (
-                    "has no checkbox, but others in the section do" if boxes else f"is under {wording.title(section)!r}"
-                )
-                problems.append(remark("left-out", f"left out: {words!r} {why}", file, block.line))
+            title = wording.title(document.words(block).split("\n")[0])
+            if (mark := _MARK.match(document.text, block.text)) and mark[1] == "-":
+                document.leave_out(title, "is marked as dropped", block.line)
+            elif block.box < 0 and boxes:
+                document.leave_out(title, "has no checkbox, but others in the section do", block.line)
+            elif block.box < 0 and _NO_TASKS.search(section):
+                document.leave_out(title, f"is under {wording.title(section)!r}", block.line)
             else:
-                done = bool(_DONE.search(section)) and not priority
-                items.append(
-                    _listed_task(text, blocks, at, end, outline, seen, FIX_PLAN, file, is_done=done, priority=priority)
-                )
-            at = end
-            continue
-        at += 1
-    if not items:
-        raise BadData(
-            "no tasks in this file", where=Place(file), hint="a task is a bullet such as `- Fix the login page`"
-        )
-    return Batch(
-        kind=FIX_PLAN, file=file, items=tuple(_ranked(items)), name=_name_of(text, blocks), problems=tuple(problems)
-    )
+                is_done = bool(_DONE.search(section)) and not priority
+                document.add(at, after_item(blocks, at, len(blocks)), is_done=is_done, priority=priority)
+    return document.batch("no tasks in this file", "a task is a bullet such as `- Fix the login page`")
 
 
 def _has_boxes(blocks: list[Block], start: int) -> bool:
@@ -210,11 +183,6 @@ def _has_boxes(blocks: list[Block], start: int) -> bool:
         if block.kind is Kind.ITEM and not block.depth and block.box >= 0:
             return True
     return False
-
-
-def _ranked(items: list[Item]) -> list[Item]:
-    """By importance; within a section in file order."""
-    return sorted(items, key=lambda item: item.priority or 3) if any(item.priority for item in items) else items
 
 
 def is_fix_plan(file: str) -> bool:
@@ -243,84 +211,60 @@ _NUMBER = re.compile(r"(?<![\w.])#?([0-9]+(?:\.[0-9]+)*[a-z]?)(?![\w])")
 
 
 def read_task_plan(text: str, file: str) -> Batch:
-    text = with_plain_line_ends(text)
-    blocks = scan(text)
-    heads = _heads(text, blocks)
-    if not heads:
-        raise BadData(
-            "no task headings in this plan",
-            where=Place(file),
-            hint="a task heading is a line such as `### Task 1: Add a login page`",
-        )
-    items: list[Item] = []
+    document = _Document(text, TASK_PLAN, file)
+    blocks = document.blocks
+    heads = _heads(document)
     numbers: dict[str, str] = {}
-    seen: dict[str, int] = {}
     phase = ""
-    starts = {at for at, _ in heads}
-    limits = [*(at for at, _ in heads[1:]), len(blocks)]
-    at_head = dict(heads)
+    limits = iter([*list(heads)[1:], len(blocks)])
     for at, block in enumerate(blocks):
-        if at not in starts:
-            if block.kind is Kind.HEADING and not block.depth:
-                words = wording.title(text[block.text : block.end])
-                phase = words if _PHASE.match(words) else ""
-            continue
-        found = at_head[at]
-        end = _end_of_task(blocks, at, limits[len(items)])
-        item = _headed_task(text, blocks, at, end, found, file, phase)
-        seen[item.key] = seen.get(item.key, 0) + 1
-        if seen[item.key] > 1:
-            item = msgspec.structs.replace(item, key=f"{item.key}-{seen[item.key]}")
-        numbers.setdefault(found["number"].lower(), item.key)
-        items.append(item)
-    linked = [_linked(item, numbers) for item in items]
-    verify = _verify_of_all(text, blocks, heads[0][0])
-    return Batch(kind=TASK_PLAN, file=file, items=tuple(linked), name=_name_of(text, blocks), verify=verify)
+        if at in heads:
+            item = _headed_task(document, at, _end_of_task(blocks, at, next(limits)), heads[at])
+            numbers.setdefault(heads[at]["number"].lower(), item.key)
+            document.items.append(msgspec.structs.replace(item, phase=phase))
+        elif block.kind is Kind.HEADING and not block.depth:
+            words = wording.title(document.words(block))
+            phase = words if _PHASE.match(words) else ""
+    document.items = [_linked(item, numbers) for item in document.items]
+    hint = "a task heading is a line such as `### Task 1: Add a login page`"
+    return document.batch("no task headings in this plan", hint, _verify_of_all(document, min(heads, default=0)))
 
 
-def _heads(text: str, blocks: list[Block]) -> list[tuple[int, re.Match[str]]]:
+def _heads(document: _Document) -> dict[int, re.Match[str]]:
     """The headings of tasks. Steps of a task may have deeper headings, which are not tasks."""
-    found = []
-    for at, block in enumerate(blocks):
-        if (
-            block.kind is Kind.HEADING
-            and not block.depth
-            and (head := TASK_HEAD.fullmatch(text[block.text : block.end]))
-        ):
-            found.append((at, head))
-    top = min((blocks[at].level for at, _ in found), default=0)
-    return [(at, head) for at, head in found if blocks[at].level == top]
+    blocks = document.blocks
+    headings = [at for at, block in enumerate(blocks) if block.kind is Kind.HEADING and not block.depth]
+    heads = {at: head for at in headings if (head := TASK_HEAD.fullmatch(document.words(blocks[at])))}
+    top = min((blocks[at].level for at in heads), default=0)
+    return {at: head for at, head in heads.items() if blocks[at].level == top}
 
 
 def _end_of_task(blocks: list[Block], at: int, limit: int) -> int:
     level = blocks[at].level
-    end = at + 1
-    while end < limit and not (
-        blocks[end].kind is Kind.HEADING and not blocks[end].depth and blocks[end].level <= level
-    ):
-        end += 1
-    return end
+    for end in range(at + 1, limit):
+        if blocks[end].kind is Kind.HEADING and not blocks[end].depth and blocks[end].level <= level:
+            return end
+    return limit
 
 
-def _headed_task(text: str, blocks: list[Block], at: int, end: int, head: re.Match[str], file: str, phase: str) -> Item:
+def _headed_task(document: _Document, at: int, end: int, head: re.Match[str]) -> Item:
+    text, blocks = document.text, document.blocks
     block = blocks[at]
     found = body.read(text, blocks[at + 1 : end], every_item=False)
     raw = head["title"]
-    title = wording.title(raw) or f"Task {head['number']}"
     is_ticked = block.box >= 0 and text[block.box] != " "
     is_done = is_ticked or wording.looks_done(raw) or (found.boxes > 0 and found.boxes == found.ticked)
     section = text[block.start : blocks[end].start if end < len(blocks) else len(text)]
     needs = [number for line in _TASK_NEEDS.finditer(section) for number in _NUMBER.findall(line["what"])]
     return Item(
-        key=text_key(TASK_PLAN, file, head["number"], wording.slug(raw)),
-        title=title,
+        key=document.unique(head["number"], wording.slug(raw)),
+        title=wording.title(raw) or f"Task {head['number']}",
         description=_described(found.description),
         criteria=found.criteria,
         depends_on=tuple(dict.fromkeys(number.lower() for number in needs)),
         state=State.DONE if is_done else State.TODO,
         notes=found.notes,
         verify=found.verify,
-        phase=phase,
         line=block.line,
     )
 
@@ -337,12 +281,13 @@ def _linked(item: Item, numbers: dict[str, str]) -> Item:
     return msgspec.structs.replace(item, depends_on=tuple(need for need in needs if need != item.key))
 
 
-def _verify_of_all(text: str, blocks: list[Block], first: int) -> tuple[str, ...]:
+def _verify_of_all(document: _Document, first: int) -> tuple[str, ...]:
     """Commands under a heading such as `## Validation Commands`, before the first task."""
+    blocks = document.blocks
     for at, block in enumerate(blocks[:first]):
-        if block.kind is Kind.HEADING and body.section_of(text[block.text : block.end]) == "verify":
+        if block.kind is Kind.HEADING and body.section_of(document.words(block)) == "verify":
             end = next((n for n in range(at + 1, first) if blocks[n].kind is Kind.HEADING), first)
-            return body.read(text, blocks[at:end], every_item=False).verify
+            return body.read(document.text, blocks[at:end], every_item=False).verify
     return ()
 
 
