@@ -14,7 +14,7 @@ from ralph.core.errors import BadData, PlanError
 from ralph.core.plan import Plan
 from ralph.core.ports import ProjectFacts
 from ralph.importing import sources, wording
-from ralph.importing.stories import Batch, first_ids, in_order, make, sources_in
+from ralph.importing.stories import Batch, Target, first_ids, in_order, make, sources_in
 from ralph.plans.fresh import compose
 from ralph.plans.registry import LAYOUTS, layout
 from support.plans import plan_name
@@ -56,7 +56,7 @@ def held(batch: Batch) -> None:
         ref = form.refer(Path("/w"), plan_name(name))
         text = form.scaffold(ref, FACTS)[ref.path.relative_to(ref.root).as_posix()]
         sample = form.parse(text.encode(), "f")
-        made = make(items, first_ids(items, sample), name, sample, "f", known={})
+        made = make(items, first_ids(items, sample), "f", Target(layout=name, plan=sample))
         plan = Plan(name="x", stories=made.stories, order=sample.order, reviewed=sample.reviewed)
         read = compose(plan, form, ref, FACTS, phases=made.phases, exact=False).in_file
         assert set(sources_in(read)) >= set(keys)

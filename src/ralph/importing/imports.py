@@ -29,6 +29,7 @@ from ralph.importing.stories import (
     Done,
     Item,
     Made,
+    Target,
     first_ids,
     in_order,
     make,
@@ -38,7 +39,7 @@ from ralph.importing.stories import (
     sources_in,
     write_imports,
 )
-from ralph.plans.fresh import compose, plainly
+from ralph.plans.fresh import compose, new_plan, plainly
 from ralph.plans.integrity import problems_of
 from ralph.plans.lint import Places, lint
 from ralph.plans.plan_edits import insert
@@ -173,7 +174,7 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
         return _nothing_new(ref, batches, skipped, len(settled))
     first = insert(plan, Story(id="", title="x"))
     ids = more_ids(first.story.id, len(items), (story.id for story in plan.stories))
-    made = make(items, ids, ref.layout, plan, batches[0].file, known=there, settled=settled)
+    made = make(items, ids, batches[0].file, Target(layout=ref.layout, plan=plan, known=there, settled=settled))
     lowest = max((story.priority for story in plan.stories), default=0)
     stories = [
         msgspec.structs.replace(s, priority=s.priority + lowest if s.priority else 0, verify=_with_all(s, batches))
@@ -210,9 +211,7 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
 
 def _is_untouched(loaded: Loaded, ref: PlanRef) -> bool:
     """Whether the plan contains only the examples of a new plan."""
-    form = layout(ref.layout)
-    facts = ProjectFacts(name="x", date="2026-01-01T00:00:00Z")
-    sample = form.parse(form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode(), "")
+    _, sample = new_plan(layout(ref.layout), ref, ProjectFacts(name="x", date="2026-01-01T00:00:00Z"))
     mine = [(story.id, story.title, story.criteria, story.state) for story in loaded.plan.stories]
     return mine == [(story.id, story.title, story.criteria, story.state) for story in sample.stories]
 
@@ -228,19 +227,15 @@ def _start(
     refuse_two_plans_in_one_folder(ref)
     date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wish.now))
     facts = ProjectFacts(name=wish.into or batches[0].name or ref.name or wish.root.name, date=date)
-    sample = form.parse(form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode(), str(ref.path))
+    _, sample = new_plan(form, ref, facts)
     # A record of an earlier plan in this place is none of the new one's business.
     items, skipped, settled = _chosen(wish, batches, {}, {})
     if not items:
         return _nothing_new(ref, batches, skipped, len(settled))
     has_phases = traits(name).has_phases
     items = _together(items) if has_phases else items
-    made = make(
-        *(items, first_ids(items, sample), name, sample, batches[0].file),
-        known={},
-        settled=settled,
-        has_phases=has_phases,
-    )
+    target = Target(layout=name, plan=sample, settled=settled, has_phases=has_phases)
+    made = make(items, first_ids(items, sample), batches[0].file, target)
     verify = tuple(dict.fromkeys(command for batch in batches for command in batch.verify))
     plan = Plan(name=facts.name, stories=made.stories, verify=verify, order=sample.order, reviewed=sample.reviewed)
     if instead:
@@ -330,15 +325,7 @@ def _with_all(story: Story, batches: list[Batch]) -> tuple[str, ...]:
 
 
 def _nothing_new(ref: PlanRef, batches: list[Batch], skipped: tuple[Known, ...], left_out: int) -> Imported:
-    return Imported(
-        ref=ref,
-        is_new=False,
-        kinds=_kinds(batches),
-        stories=(),
-        skipped=skipped,
-        done_left_out=left_out,
-        problems=_remarks(batches),
-    )
+    return Imported(ref, False, _kinds(batches), (), skipped, left_out, _remarks(batches))
 
 
 def _kinds(batches: list[Batch]) -> tuple[str, ...]:

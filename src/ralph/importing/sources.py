@@ -17,7 +17,7 @@ from ralph.host.files import LARGEST_PLAN, read_bytes
 from ralph.importing import markdown_sources, trackers, wording
 from ralph.importing.markdown_sources import CHECKLIST, FIX_PLAN, TASK_PLAN
 from ralph.importing.stories import Batch, Item, plain_key
-from ralph.importing.trackers import BEADS, GITHUB, Record, decode, one_object, records
+from ralph.importing.trackers import BEADS, GITHUB, Record, decode, inner_records, one_object, records
 from ralph.plans.integrity import decode_utf8
 from ralph.plans.registry import LAYOUTS, layout
 from ralph.workspace.find import Choice, find_plans
@@ -132,8 +132,7 @@ def _kind_of(record: Record) -> str:
         return "feature" if "feature" in record else "tasks.json"
     if "tasks" in record:
         return "steps"
-    inner = next((record[key] for key in ("items", "issues", "nodes") if isinstance(record.get(key), list)), None)
-    if inner and isinstance(inner[0], dict):
+    if (inner := inner_records(record)) and isinstance(inner[0], dict):
         record = inner[0]
     if "number" in record:
         return GITHUB

@@ -58,8 +58,8 @@ class Batch(Struct, frozen=True, kw_only=True):
     """What was left out or not understood, with its place."""
 
 
-def remark(code: str, message: str, file: str, line: int | None, hint: str = "", *, path: str = "") -> Problem:
-    return Problem(code, message, Place(file, line or None, path=path), hint, Severity.WARNING)
+def remark(code: str, message: str, file: str, line: int, hint: str = "") -> Problem:
+    return Problem(code, message, Place(file, line or None), hint, Severity.WARNING)
 
 
 def text_key(kind: str, file: str, *words: str) -> str:
@@ -161,53 +161,59 @@ def in_order(items: Sequence[Item]) -> list[Item]:
     return sorted(items, key=lambda item: item.priority or _MEDIUM)
 
 
-def make(
-    items: Sequence[Item],
-    ids: Sequence[str],
-    layout: str,
-    target: Plan,
-    file: str,
-    *,
-    known: Mapping[str, str],
-    settled: frozenset[str] = frozenset(),
-    has_phases: bool = False,
-) -> Made:
-    """`target`: the plan they are added to, or a sample of its layout. `known`: key → ID of existing stories.
+class Target(Struct, frozen=True, kw_only=True):
+    """The plan that stories are added to."""
 
-    `settled`: keys of finished work that is left out, so that nothing waits for it. `has_phases`: phases become
-    headings and need not be repeated in each story.
-    """
-    form = traits(layout)
+    layout: str
+    plan: Plan
+    """For a new plan, a sample of its layout."""
+    known: Mapping[str, str] = {}
+    """Key → ID of existing stories."""
+    settled: frozenset[str] = frozenset()
+    """Keys of finished work that is left out, so that nothing waits for it."""
+    has_phases: bool = False
+    """Phases become headings and need not be repeated in each story."""
+
+
+def make(items: Sequence[Item], ids: Sequence[str], file: str, target: Target) -> Made:
+    form = traits(target.layout)
     keys = dict(zip((item.key for item in items), ids, strict=True))
-    every = {**known, **keys}
+    every = {**target.known, **keys}
     problems: list[Problem] = []
     stories = []
-    ranks = _ranks(items)
+    has_priorities = any(item.priority for item in items)
     finished = {item.key for item in items if item.state is State.DONE}
-    for number, (item, story_id) in enumerate(zip(items, ids, strict=True)):
+    for number, (item, story_id) in enumerate(zip(items, ids, strict=True), 1):
+        is_done = item.state is State.DONE
         depends_on = []
         for wanted in item.depends_on:
-            if item.state is State.DONE and wanted not in finished:
+            if is_done and wanted not in finished:
                 continue  # it did not have to wait, whatever it says
             if wanted in every and every[wanted] != story_id:
                 depends_on.append(every[wanted])
-            elif wanted not in settled:
-                problems.append(_unmet(item, story_id, wanted, file))
+            elif wanted not in target.settled:
+                name = one_line(wanted.partition(":")[2] or wanted, 60)
+                message = f"{story_id} ({one_line(item.title, 40)}) depends on {name}, which is not imported"
+                hint = f"import that as well, or add the dependency: `ralph task set {story_id} --depends-on ID`"
+                problems.append(remark("unknown-dependency", message, file, item.line, hint))
         if form.needs_criteria and not item.criteria:
-            problems.append(_no_criteria(item, story_id, file))
-        is_done = item.state is State.DONE
-        approved = target.reviewed and is_done
+            message = f"{story_id} has no criteria in its source; its title is used instead"
+            hint = f"add one that can be checked: `ralph task set {story_id} --criterion '…'`"
+            problems.append(remark("no-criteria", message, file, item.line, hint))
+        rank = (item.priority or _MEDIUM) if has_priorities else float(number)
+        part = f"Part of: {item.phase}" if item.phase and not target.has_phases else ""
+        claim = "Done in its source; no check of this plan has proven it." if is_done else ""
         stories.append(
             Story(
                 id=story_id,
                 title=item.title,
-                description=_description(item, has_phases),
+                description="\n\n".join(filter(None, (item.description, part))),
                 criteria=item.criteria or ((item.title,) if form.needs_criteria else ()),
-                priority=ranks[number] if target.order is Order.PRIORITY else 0,
+                priority=rank if target.plan.order is Order.PRIORITY else 0,
                 depends_on=tuple(dict.fromkeys(depends_on)),
                 state=item.state if item.state in (State.DONE, State.BLOCKED) else State.TODO,
-                review=Review(ReviewStatus.APPROVED) if approved else NO_REVIEW,
-                notes=_notes(item),
+                review=Review(ReviewStatus.APPROVED) if target.plan.reviewed and is_done else NO_REVIEW,
+                notes="\n".join(filter(None, (item.notes, claim, f"Source: {item.key}"))),
                 verify=item.verify,
                 ref=item.ref if form.has_tracker else "",
                 line=item.line,
@@ -220,43 +226,6 @@ def make(
         why={keys[item.key]: item.why or "blocked in its source" for item in items if item.state is State.BLOCKED},
         phases={keys[item.key]: item.phase for item in items},
         problems=tuple(problems),
-    )
-
-
-def _ranks(items: Sequence[Item]) -> list[float]:
-    if any(item.priority for item in items):
-        return [item.priority or _MEDIUM for item in items]
-    return [float(number) for number in range(1, len(items) + 1)]
-
-
-def _description(item: Item, has_phases: bool) -> str:
-    part = f"Part of: {item.phase}" if item.phase and not has_phases else ""
-    return "\n\n".join(text for text in (item.description, part) if text)
-
-
-def _notes(item: Item) -> str:
-    claim = "Done in its source; no check of this plan has proven it." if item.state is State.DONE else ""
-    return "\n".join(text for text in (item.notes, claim, f"Source: {item.key}") if text)
-
-
-def _unmet(item: Item, story_id: str, wanted: str, file: str) -> Problem:
-    name = wanted.partition(":")[2] or wanted
-    return remark(
-        "unknown-dependency",
-        f"{story_id} ({one_line(item.title, 40)}) depends on {one_line(name, 60)}, which is not imported",
-        file,
-        item.line,
-        f"import that as well, or add the dependency: `ralph task set {story_id} --depends-on ID`",
-    )
-
-
-def _no_criteria(item: Item, story_id: str, file: str) -> Problem:
-    return remark(
-        "no-criteria",
-        f"{story_id} has no criteria in its source; its title is used instead",
-        file,
-        item.line,
-        f"add one that can be checked: `ralph task set {story_id} --criterion '…'`",
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -28,49 +28,32 @@ def decode(text: str, file: str, line: int = 1) -> Any:
     except RecursionError:
         raise BadData("the JSON is nested too deeply", where=Place(file, line), hint="export it again") from None
     except msgspec.DecodeError as error:
-        raise BadData(
-            f"not valid JSON: {_what(text) or error}",
-            where=_place(text, file, line),
-            hint="export the complete file again",
-        ) from None
-
-
-def _json_error(text: str) -> json.JSONDecodeError | None:
-    try:
-        json.loads(text)
-    except json.JSONDecodeError as error:
-        return error
-    except (RecursionError, ValueError):
-        return None
-    return None
-
-
-def _what(text: str) -> str:
-    error = _json_error(text)
-    return error.msg if error else ""
-
-
-def _place(text: str, file: str, line: int) -> Place:
-    error = _json_error(text)
-    return Place(file, line + error.lineno - 1, error.colno) if error else Place(file, line)
+        message, where = str(error), Place(file, line)
+        try:
+            json.loads(text)
+        except json.JSONDecodeError as located:  # it knows line and column
+            message, where = located.msg, Place(file, line + located.lineno - 1, located.colno)
+        except (RecursionError, ValueError):
+            pass
+        raise BadData(f"not valid JSON: {message}", where=where, hint="export the complete file again") from None
 
 
 def records(text: str, file: str) -> Iterator[tuple[int, Record]]:
     """The objects of a JSON list, a single object, or JSON lines; each with its line."""
-    stripped = text.lstrip("\ufeff \t\r\n")
-    if stripped.startswith("["):
-        yield from _of_list(text.lstrip("\ufeff"), decode(text.lstrip("\ufeff"), file), file)
-        return
-    whole = one_object(text.lstrip("\ufeff"))
-    if whole is not None:
-        inner = next((whole[key] for key in ("items", "issues", "nodes") if isinstance(whole.get(key), list)), None)
-        found = [whole] if inner is None else inner
-        for number, record in enumerate(found):
+    text = text.lstrip("\ufeff")
+    if text.lstrip("\ufeff \t\r\n").startswith("["):
+        locator = Locator(text.encode())
+        for number, record in enumerate(decode(text, file)):
+            line = locator.position((number,)).line
+            yield line, _checked(record, Place(file, line, path=f"[{number}]"))
+    elif (whole := one_object(text)) is not None:
+        inner = inner_records(whole)
+        for number, record in enumerate([whole] if inner is None else inner):
             yield 1, _checked(record, Place(file, path=f"[{number}]"))
-        return
-    for number, line in enumerate(text.lstrip("\ufeff").splitlines(), 1):
-        if line.strip():
-            yield number, _checked(decode(line, file, number), Place(file, number))
+    else:
+        for number, line_text in enumerate(text.splitlines(), 1):
+            if line_text.strip():
+                yield number, _checked(decode(line_text, file, number), Place(file, number))
 
 
 def one_object(text: str) -> Record | None:
@@ -82,11 +65,9 @@ def one_object(text: str) -> Record | None:
     return found if isinstance(found, dict) else None
 
 
-def _of_list(text: str, found: list[Any], file: str) -> Iterator[tuple[int, Record]]:
-    locator = Locator(text.encode())
-    for number, record in enumerate(found):
-        line = locator.position((number,))[0]
-        yield line, _checked(record, Place(file, line, path=f"[{number}]"))
+def inner_records(record: Record) -> list[Any] | None:
+    """The list inside an answer such as `{"items": […]}`."""
+    return next((record[key] for key in ("items", "issues", "nodes") if isinstance(record.get(key), list)), None)
 
 
 def _checked(record: Any, where: Place) -> Record:
@@ -142,11 +123,8 @@ def read_github(text: str, file: str) -> Batch:
         items[item.key] = item
     if not items and not problems:
         raise BadData("no issues in this file", where=Place(file), hint="export them with `gh issue list --json …`")
-    return Batch(kind=GITHUB, file=file, items=tuple(sorted(items.values(), key=_number)), problems=tuple(problems))
-
-
-def _number(item: Item) -> int:
-    return int(item.key.rpartition("#")[2])
+    by_number = sorted(items.values(), key=lambda item: int(item.key.rpartition("#")[2]))
+    return Batch(kind=GITHUB, file=file, items=tuple(by_number), problems=tuple(problems))
 
 
 def _why_left_out(record: Record) -> str:
@@ -160,14 +138,12 @@ def _why_left_out(record: Record) -> str:
 def _issue(record: Record, file: str, line: int) -> Item:
     number = record.get("number")
     if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise BadData(
-            "this issue has no number", where=Place(file, line), hint="export it with `--json number,title,body,…`"
-        )
+        hint = "export it with `--json number,title,body,…`"
+        raise BadData("this issue has no number", where=Place(file, line), hint=hint)
     title = wording.title(_text_of(record, "title"))
     if not title:
-        raise BadData(
-            f"issue #{number} has no title", where=Place(file, line), hint="export it with `--json …,title,…`"
-        )
+        hint = "export it with `--json …,title,…`"
+        raise BadData(f"issue #{number} has no title", where=Place(file, line), hint=hint)
     url = _text_of(record, "html_url") or _text_of(record, "url")
     where = _URL.search(url)
     home = where[1] if where else ""
@@ -228,9 +204,8 @@ def read_beads(text: str, file: str) -> Batch:
     for line, record in records(text, file):
         name = _text_of(record, "id")
         if not name or not name.isprintable() or " " in name or len(name) > 100:
-            raise BadData(
-                "this bead has no ID", where=Place(file, line), hint="export it again with `br sync` or `bd export`"
-            )
+            hint = "export it again with `br sync` or `bd export`"
+            raise BadData("this bead has no ID", where=Place(file, line), hint=hint)
         if _text_of(record, "status") in _GONE:
             continue
         if name in beads:
@@ -244,9 +219,8 @@ def read_beads(text: str, file: str) -> Batch:
             children.setdefault(bead.parent, []).append(name)
     epics = {name for name, bead in beads.items() if bead.is_epic and children.get(name)}
     for name in sorted(epics):
-        parts = (
-            "its one part is a story" if len(children[name]) == 1 else f"its {len(children[name])} parts are stories"
-        )
+        count = len(children[name])
+        parts = "its one part is a story" if count == 1 else f"its {count} parts are stories"
         message = f"left out: {name} is an epic; {parts}"
         problems.append(remark("left-out", message, file, beads[name].item.line))
     items = [_placed(bead, beads, children, epics) for name, bead in beads.items() if name not in epics]
@@ -316,9 +290,8 @@ def _link(link: Any, name: str) -> tuple[str, str]:
     return kind, _text_of(link, "depends_on_id") or _text_of(link, "id")
 
 
-def _placed(bead: _Bead, beads: dict[str, _Bead], children: dict[str, list[str]], epics: Iterable[str]) -> Item:
+def _placed(bead: _Bead, beads: dict[str, _Bead], children: dict[str, list[str]], epics: set[str]) -> Item:
     """With the epic as its phase. Depending on an epic means depending on all of its parts."""
-    epics = set(epics)
     own = bead.item.key.removeprefix(f"{BEADS}:")
     needs: dict[str, None] = {}
     todo, seen = list(bead.item.depends_on), set()

@@ -146,8 +146,7 @@ def compose(
     """
     if not plan.stories:
         raise IllegalChange("no stories to write", hint="a plan needs at least one")
-    scaffold = form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode()
-    sample = form.parse(scaffold, str(ref.path))
+    scaffold, sample = new_plan(form, ref, facts)
     fitted, ids = _fit(plan, form, sample)
     phases = {ids[story_id]: phase for story_id, phase in (phases or {}).items() if phase}
     if write := _writer(form):
@@ -156,6 +155,12 @@ def compose(
     else:
         source = _edited(scaffold, sample, fitted, form, exact=exact)
     return Composed(source, _checked(source, fitted, form, ref), ids)
+
+
+def new_plan(form: Layout, ref: PlanRef, facts: ProjectFacts) -> tuple[bytes, Plan]:
+    """The file of a new plan with its example stories, as text and as read."""
+    source = form.scaffold(ref, facts)[ref.path.relative_to(ref.root).as_posix()].encode()
+    return source, form.parse(source, str(ref.path))
 
 
 def _writer(form: Layout) -> Callable[[Plan, Mapping[str, str]], str] | None:
