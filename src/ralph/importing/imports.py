@@ -19,7 +19,7 @@ from ralph.config.layers import Settings, load
 from ralph.core.changes import AddStory, Change
 from ralph.core.errors import BadData, LockHeld, PlanError, SetupError, UsageError
 from ralph.core.plan import Plan, State, Story
-from ralph.core.ports import PlanRef, ProjectFacts
+from ralph.core.ports import Layout, PlanRef, ProjectFacts
 from ralph.core.problems import Place, Problem
 from ralph.host.files import write_bytes
 from ralph.importing import markdown_sources, sources
@@ -44,7 +44,7 @@ from ralph.plans.integrity import problems_of
 from ralph.plans.lint import Places, lint
 from ralph.plans.plan_edits import insert
 from ralph.plans.registry import layout, traits
-from ralph.plans.store import Loaded, Sidecar, merge, split, write_sidecar
+from ralph.plans.store import Loaded, Sidecar, merge, write_sidecar
 from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import DEFAULT_LAYOUT, Request, refer, refuse_two_plans_in_one_folder, start_plan
 from ralph.setup.toolchain import find
@@ -170,37 +170,33 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
     record = read_imports(ref, env)
     there = {**{key: s for key, s in record.items() if plan.story(s)}, **sources_in(plan)}
     items, skipped, settled = _chosen(wish, batches, record, there)
+    report = _report(ref, batches, skipped, len(settled))
     if not items:
-        return _nothing_new(ref, batches, skipped, len(settled))
+        return report
     first = insert(plan, Story(id="", title="x"))
     ids = more_ids(first.story.id, len(items), (story.id for story in plan.stories))
     made = make(items, ids, batches[0].file, Target(layout=ref.layout, plan=plan, known=there, settled=settled))
     lowest = max((story.priority for story in plan.stories), default=0)
-    stories = [
-        msgspec.structs.replace(s, priority=s.priority + lowest if s.priority else 0, verify=_with_all(s, batches))
-        for s in made.stories
-    ]
-    stories = list(plainly(plan.with_stories(stories), store.layout).stories)
-    changes: list[Change] = []
-    after = first.after
-    for story in stories:
-        changes.append(AddStory(story, after))
-        after = story.id
+    common = _verify_of(batches)  # the plan has its own commands for all stories
+    added = plan.with_stories(
+        msgspec.structs.replace(
+            story,
+            priority=story.priority + lowest if story.priority else 0,
+            verify=tuple(dict.fromkeys((*common, *story.verify))),
+        )
+        for story in made.stories
+    )
+    stories = plainly(added, store.layout).stories
+    after = [first.after, *(story.id for story in stories)]
+    changes: list[Change] = [AddStory(story, before) for story, before in zip(stories, after, strict=False)]
     if broken := problems_of((*plan.stories, *stories), str(ref.path)):
         raise PlanError.of(broken)
     planned = store.planned(loaded, changes, made.why)
-    report = Imported(
-        ref=ref,
-        is_new=False,
-        kinds=_kinds(batches),
-        stories=tuple(s for s in planned.plan.stories if s.id in set(ids)),
-        skipped=skipped,
-        done_left_out=len(settled),
-        problems=(
-            *(*_remarks(batches), *made.problems),
-            *reworded(made.stories, planned.plan, {}),
-            *_linted(planned, ref, settings, set(ids)),
-        ),
+    linted = _linted(planned, ref, settings, set(ids))
+    report = msgspec.structs.replace(
+        report,
+        stories=tuple(story for story in planned.plan.stories if story.id in set(ids)),
+        problems=(*report.problems, *made.problems, *reworded(made.stories, planned.plan, {}), *linted),
         names_commands=any(story.verify for story in stories),
     )
     if not wish.dry:
@@ -230,31 +226,32 @@ def _start(
     _, sample = new_plan(form, ref, facts)
     # A record of an earlier plan in this place is none of the new one's business.
     items, skipped, settled = _chosen(wish, batches, {}, {})
+    report = _report(ref, batches, skipped, len(settled))
     if not items:
-        return _nothing_new(ref, batches, skipped, len(settled))
+        return report
     has_phases = traits(name).has_phases
-    items = _together(items) if has_phases else items
+    if has_phases and not any(item.priority for item in items):  # phases in the order in which they first appear
+        phases = list(dict.fromkeys(item.phase for item in items))
+        items.sort(key=lambda item: phases.index(item.phase))
     target = Target(layout=name, plan=sample, settled=settled, has_phases=has_phases)
     made = make(items, first_ids(items, sample), batches[0].file, target)
-    verify = tuple(dict.fromkeys(command for batch in batches for command in batch.verify))
+    verify = _verify_of(batches)
     plan = Plan(name=facts.name, stories=made.stories, verify=verify, order=sample.order, reviewed=sample.reviewed)
     if instead:
         old = instead[1].in_file
         plan = msgspec.structs.replace(old, stories=made.stories, verify=(*old.verify, *verify))
     composed = compose(plan, form, ref, facts, phases=made.phases, exact=bool(instead))
-    loaded = Loaded(composed.in_file, composed.in_file, composed.source, _sidecar(made, composed.in_file, ref))
+    loaded = Loaded(composed.in_file, composed.in_file, composed.source, _sidecar(made, form))
     settings = load(root=wish.root, layout=name, name=None, env=env, flags={})
     known_checks = bool(find(RealTree(wish.root)).checks)
     linted = _linted(loaded, ref, settings, None, known_checks=known_checks)
     names_commands = bool(verify) or any(story.verify for story in plan.stories)
-    report = Imported(
-        ref=ref,
+    changed = reworded(made.stories, composed.in_file, composed.ids)
+    report = msgspec.structs.replace(
+        report,
         is_new=instead is None,
-        kinds=_kinds(batches),
         stories=merge(composed.in_file, loaded.sidecar).stories,
-        skipped=skipped,
-        done_left_out=len(settled),
-        problems=(*_remarks(batches), *made.problems, *reworded(made.stories, composed.in_file, composed.ids), *linted),
+        problems=(*report.problems, *made.problems, *changed, *linted),
         names_commands=names_commands,
     )
     if wish.dry:
@@ -271,15 +268,12 @@ def _start(
     return report
 
 
-def _sidecar(made: Made, in_file: Plan, ref: PlanRef) -> Sidecar:
+def _sidecar(made: Made, form: Layout) -> Sidecar:
     """Blocked stories, a state no format can store."""
-    form = layout(ref.layout)
-    blocked = [story for story in made.stories if story.state not in form.STATES]
-    nothing = Loaded(in_file, in_file, b"", Sidecar())
     sidecar = Sidecar()
-    for story in blocked:
-        _, own = split(nothing, [AddStory(Story(id=story.id, title="", state=story.state))], form)
-        sidecar = Sidecar(1, {**sidecar.stories, **own.stories})
+    for story in made.stories:
+        if story.state not in form.STATES:
+            sidecar = sidecar.with_fields(story.id, {"state": story.state})
     for story_id, why in made.why.items():
         sidecar = sidecar.with_fields(story_id, {"why": why})
     return sidecar
@@ -313,27 +307,16 @@ def _chosen(
     return list(items.values()), tuple(skipped), frozenset(settled - {known.key for known in skipped if known.is_there})
 
 
-def _together(items: list[Item]) -> list[Item]:
-    """Group stories by phase, in the order in which the phases first appear."""
-    phases = list(dict.fromkeys(item.phase for item in items))
-    return sorted(items, key=lambda item: phases.index(item.phase)) if not any(i.priority for i in items) else items
+def _report(ref: PlanRef, batches: list[Batch], skipped: tuple[Known, ...], left_out: int) -> Imported:
+    """What is reported if there is nothing new."""
+    kinds = tuple(dict.fromkeys(batch.kind for batch in batches))
+    problems = tuple(problem for batch in batches for problem in batch.problems)
+    return Imported(ref, False, kinds, (), skipped, left_out, problems)
 
 
-def _with_all(story: Story, batches: list[Batch]) -> tuple[str, ...]:
-    """Commands that prove a whole source prove each of its stories; the plan has its own commands."""
-    return tuple(dict.fromkeys((*(command for batch in batches for command in batch.verify), *story.verify)))
-
-
-def _nothing_new(ref: PlanRef, batches: list[Batch], skipped: tuple[Known, ...], left_out: int) -> Imported:
-    return Imported(ref, False, _kinds(batches), (), skipped, left_out, _remarks(batches))
-
-
-def _kinds(batches: list[Batch]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(batch.kind for batch in batches))
-
-
-def _remarks(batches: list[Batch]) -> tuple[Problem, ...]:
-    return tuple(problem for batch in batches for problem in batch.problems)
+def _verify_of(batches: list[Batch]) -> tuple[str, ...]:
+    """Commands that prove a whole source prove each of its stories."""
+    return tuple(dict.fromkeys(command for batch in batches for command in batch.verify))
 
 
 def _linted(
