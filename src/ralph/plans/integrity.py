@@ -28,9 +28,8 @@ def decode_utf8(source: bytes, file: str) -> str:
 
 
 def _bad_byte(code: str, message: str, source: bytes, at: int, file: str) -> Problem:
-    line = source.count(b"\n", 0, at) + 1
-    hint = "restore the file from git, or save it as UTF-8 text"
-    return Problem(code=code, message=message, where=Place(file=file, line=line), hint=hint)
+    where = Place(file, source.count(b"\n", 0, at) + 1)
+    return Problem(code, message, where, "restore the file from git, or save it as UTF-8 text")
 
 
 def prove_written(meant: Sequence[Story], read: Sequence[Story], names: Iterable[str], layout: str) -> None:
@@ -77,13 +76,8 @@ def _bad_ids(stories: Sequence[Story], place: Places) -> Iterator[Problem]:
         else:
             continue
         shown = f" {one_line(story_id, 40)}" if story_id.strip() else ""
-        yield Problem(
-            code="bad-id",
-            message=f"the story ID{shown} {wrong}",
-            where=place(index),
-            hint="use a short ID such as US-001",
-            story=one_line(story_id, LONGEST_ID),
-        )
+        message, name = f"the story ID{shown} {wrong}", one_line(story_id, LONGEST_ID)
+        yield Problem("bad-id", message, place(index), "use a short ID such as US-001", story=name)
 
 
 def _repeated_ids(stories: Sequence[Story], first: dict[str, int], place: Places) -> Iterator[Problem]:
@@ -91,35 +85,21 @@ def _repeated_ids(stories: Sequence[Story], first: dict[str, int], place: Places
         if first[story_id] != index:
             earlier = place(first[story_id])
             seen = f"line {earlier.line}" if earlier.line else earlier.path or f"story number {first[story_id] + 1}"
-            yield Problem(
-                code="duplicate-id",
-                message=f"duplicate story ID {one_line(story_id, 60)}; first used at {seen}",
-                where=place(index),
-                hint="give each story a unique ID",
-                story=story_id,
-            )
+            message = f"duplicate story ID {one_line(story_id, 60)}; first used at {seen}"
+            yield Problem("duplicate-id", message, place(index), "give each story a unique ID", story=story_id)
 
 
 def _unmet_dependencies(stories: Sequence[Story], first: dict[str, int], place: Places) -> Iterator[Problem]:
     for index, story in enumerate(stories):
+        name = f"story {one_line(story.id, 60)}" if story.depends_on else ""
         for wanted in story.depends_on:
             if wanted == story.id and first[wanted] == index:  # else it is a duplicate, which is reported
-                yield Problem(
-                    code="self-dependency",
-                    message=f"story {one_line(story.id, 60)} depends on itself",
-                    where=place(index),
-                    hint="remove the ID from its own dependencies",
-                    story=story.id,
-                )
+                message, hint = f"{name} depends on itself", "remove the ID from its own dependencies"
+                yield Problem("self-dependency", message, place(index), hint, story=story.id)
             elif wanted not in first:
-                yield Problem(
-                    code="unknown-dependency",
-                    message=f"story {one_line(story.id, 60)} depends on {one_line(wanted, 60) or '(an empty ID)'}, "
-                    "which is not in the plan",
-                    where=place(index),
-                    hint="fix the ID, or add the story it names",
-                    story=story.id,
-                )
+                message = f"{name} depends on {one_line(wanted, 60) or '(an empty ID)'}, which is not in the plan"
+                hint = "fix the ID, or add the story it names"
+                yield Problem("unknown-dependency", message, place(index), hint, story=story.id)
 
 
 def _cycles(stories: Sequence[Story], first: dict[str, int], place: Places) -> Iterator[Problem]:
@@ -163,10 +143,5 @@ def _cycle(ids: list[str], where: Place) -> Problem:
     shown = [one_line(i, 60) for i in ids]
     if len(shown) > _SHOWN_IN_A_CYCLE:
         shown[_SHOWN_IN_A_CYCLE - 2 : -1] = [f"… {len(shown) - _SHOWN_IN_A_CYCLE + 1} more …"]
-    return Problem(
-        code="dependency-cycle",
-        message=f"circular dependency between stories: {' → '.join([*shown, shown[0]])}",
-        where=where,
-        hint="remove one of these dependencies",
-        story=ids[0],
-    )
+    message = f"circular dependency between stories: {' → '.join([*shown, shown[0]])}"
+    return Problem("dependency-cycle", message, where, "remove one of these dependencies", story=ids[0])

@@ -17,7 +17,7 @@ from ralph.core.plan import Story
 from ralph.core.text import one_line
 from ralph.plans.integrity import problems_of, prove_written
 from ralph.plans.json_plan import D, Fault, Format, Peers, S, fields_of, known_keys, read
-from ralph.plans.json_text import BOM, Array, Object, Style, dump, escapes_non_ascii, style_of
+from ralph.plans.json_text import BOM, Array, Object, Style, dump, escapes_non_ascii, last_line, style_of
 
 _SAMPLE = 20
 """The number of stories sampled to learn the file's spelling."""
@@ -144,7 +144,7 @@ class _Document:
         keys = form.respell(story, keys, {}, peers)
         if self._array.items:
             neighbour = Object.of(self._array.items[min(at, len(self._ids) - 1)])
-            style, indent = self._style(neighbour, keys), _outer_indent(neighbour)
+            style, indent = self._style(neighbour, keys), last_line(neighbour.tail)
         else:
             style = self._style(self._top, keys)
             indent = b"" if style.one_line else self._top.indent() + style.unit
@@ -169,10 +169,6 @@ class _Document:
     @cached_property
     def _escapes(self) -> bool:
         return escapes_non_ascii(self._source)
-
-
-def _outer_indent(pieces: Object) -> bytes:
-    return pieces.tail.rpartition(b"\n")[2] if b"\n" in pieces.tail else b""
 
 
 def _put_list(text: bytes, values: list[Any], style: Style, indent: bytes) -> bytes:

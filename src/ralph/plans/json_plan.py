@@ -268,7 +268,8 @@ def _explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
     except JSONDecodeError as error:
         problems = [_not_json(error, file)]
     except RecursionError:
-        problems = [_too_deep(Place(file=file, line=1))]
+        hint = "keep it below a few hundred levels"
+        problems = [Problem("too-deep", "the document is nested too deeply", Place(file, 1), hint)]
     except msgspec.DecodeError as error:
         problems = [Problem("not-json", f"not valid JSON: {error}", Place(file=file, line=1), _RESTORE)]
     if not problems:  # the two readers disagree, and the stricter one wins
@@ -314,10 +315,6 @@ def _is_bad_number(number: str) -> bool:
     return number.endswith(_NO_NUMBERS) or isinf(float(number))
 
 
-def _too_deep(where: Place) -> Problem:
-    return Problem("too-deep", "the document is nested too deeply", where, "keep it below a few hundred levels")
-
-
 class _Inspection:
     def __init__(self, source: bytes, file: str, form: Format[Any, Any]) -> None:
         self._file = file
@@ -336,10 +333,15 @@ class _Inspection:
         found += self._about_fields((), document, self._form.document)
         stories = document.get(self._form.stories)
         if not isinstance(stories, list):
-            found.append(self._about_stories_key(document))
-            return found
+            key = self._form.stories
+            path, wrong = ((key,), f"must be a list, not {_kind(stories)}") if key in document else ((), "is missing")
+            code = "wrong-type" if path else "missing-field"
+            return [*found, self._wrong(code, path, f"{key} {wrong}", f'"{key}": a list of objects')]
         if not found:
-            found += self._about_document(document)
+            try:
+                self._form.read_document(msgspec.convert(document, self._form.document), (), {})
+            except Fault as fault:
+                found.append(self._wrong(fault.code, (fault.key,), fault.message, fault.hint))
         readable: list[tuple[int, Story]] = []
         for index, story in enumerate(stories):
             found += self._about_story(index, story, readable)
@@ -366,13 +368,6 @@ class _Inspection:
                 hint = "write the character itself, or both halves of its escape"
                 yield self._wrong("bad-text", path, "unpaired surrogate, which is not a character", hint)
 
-    def _about_stories_key(self, document: dict[str, Any]) -> Problem:
-        key = self._form.stories
-        hint = f'"{key}": a list of objects'
-        if key not in document:
-            return self._wrong("missing-field", (), f"{key} is missing", hint)
-        return self._wrong("wrong-type", (key,), f"{key} must be a list, not {_kind(document[key])}", hint)
-
     def _about_fields(self, path: Path, found: dict[str, Any], wire: type[Struct]) -> Iterator[Problem]:
         story = _id_of(found) if path else ""
         for field in fields_of(wire):
@@ -392,12 +387,6 @@ class _Inspection:
                 code = {"": "empty-text", "[]": "empty-list"}.get(str(value), "wrong-type")
                 hint = f'for example "{key}": {expected.example}'
                 yield self._wrong(code, (*path, key, *inner), message, hint, story)
-
-    def _about_document(self, document: dict[str, Any]) -> Iterator[Problem]:
-        try:
-            self._form.read_document(msgspec.convert(document, self._form.document), (), {})
-        except Fault as fault:
-            yield self._wrong(fault.code, (fault.key,), fault.message, fault.hint)
 
     def _about_story(self, index: int, story: object, readable: list[tuple[int, Story]]) -> Iterator[Problem]:
         path: Path = (self._form.stories, index)

@@ -144,7 +144,7 @@ class Object(Struct):
 
     def indent(self) -> bytes:
         """The indentation of the members, if they are on separate lines."""
-        return _last_line(self.head)
+        return last_line(self.head)
 
 
 def _after(pattern: re.Pattern[bytes], data: bytes, at: int) -> int:
@@ -183,14 +183,14 @@ def _make_room(container: Array | Object, count: int, at: int, style: Style, ind
         container.glues.insert(max(at - 1, 0), glue)
 
 
-def _last_line(space: bytes) -> bytes:
+def last_line(space: bytes) -> bytes:
     return space.rpartition(b"\n")[2] if b"\n" in space else b""
 
 
 def style_of(sample: Object) -> Style:
     """The style of an object, for writing another one like it."""
     one_line = b"\n" not in sample.head
-    inside, outside = _last_line(sample.head), _last_line(sample.tail)
+    inside, outside = last_line(sample.head), last_line(sample.tail)
     colon = sample.members[-1].label.rpartition(b'"')[2] if sample.members else b": "
     flat = sample.glues[0] if one_line and sample.glues else b", " if colon.endswith(b" ") or not one_line else b","
     lists = [m.value for m in sample.members if m.value.startswith(b"[") and len(m.value) > 2]

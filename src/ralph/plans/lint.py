@@ -128,8 +128,6 @@ def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Prob
     if has_checks or plan.verify:
         return
     unproven = [one_line(story.id, 40) for story in plan.stories if not story.verify]
-    if not unproven:
-        return
     if len(unproven) == len(plan.stories):
         own = '"verifyCommands" of this plan, e.g. ["pytest -q"], or to ' if plan.reviewed else ""
         yield _warning(
@@ -138,38 +136,31 @@ def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Prob
             places.whole("verifyCommands") if plan.reviewed else places.whole(),
             f"add the project's test command to {own}`checks:` in .ralph/config.yaml",
         )
-    else:
-        yield _warning(
-            "no-checks",
-            f"no check covers {', '.join(unproven[:5])}{' …' if len(unproven) > 5 else ''}",
-            places.whole(),
-            "give them a `verify` command, or add `checks:` to .ralph/config.yaml",
-        )
+    elif unproven:
+        message = f"no check covers {', '.join(unproven[:5])}{' …' if len(unproven) > 5 else ''}"
+        hint = "give them a `verify` command, or add `checks:` to .ralph/config.yaml"
+        yield _warning("no-checks", message, places.whole(), hint)
 
 
 def _about_reviews(plan: Plan, places: Places, review_cap: int) -> Iterator[Problem]:
-    broken = broken_invariants(plan, review_cap)
     index = {story.id: number for number, story in enumerate(plan.stories)}
-    for story in plan.stories:
+    for number, story in enumerate(plan.stories):
         if story.is_done and not story.notes.strip():
-            where = places.story(index[story.id], "notes")
             message = f"story {one_line(story.id, 60)}: passes is true but notes is empty"
+            where = places.story(number, "notes")
             yield _warning("missing-notes", message, where, 'describe in "notes" what was done', story)
-    for violation in broken:
-        where = places.story(index[violation.story], violation.field)
-        message = f"story {violation.story}: {violation.field} is {violation.new}, but {violation.message}"
+    for violation in broken_invariants(plan, review_cap):
+        name, where = f"story {violation.story}", places.story(index[violation.story], violation.field)
         story = plan.stories[index[violation.story]]
         if story.is_done and story.review == NO_REVIEW:
-            message = f"story {violation.story} was done without a review"
-            yield _warning("unreviewed", message, where, "redo it with a review: `ralph task reopen`", story)
-            continue
-        if (
-            violation.field == "reviewCount" and story.review.count > review_cap
-        ):  # the cap was higher, or people went on
-            message = f"story {violation.story} has had {story.review.count} reviews, more than review.cap"
+            hint = "redo it with a review: `ralph task reopen`"
+            yield _warning("unreviewed", f"{name} was done without a review", where, hint, story)
+        elif violation.field == "reviewCount" and story.review.count > review_cap:  # the cap was higher before
+            message = f"{name} has had {story.review.count} reviews, more than review.cap"
             yield _warning("many-reviews", message, where, "decide whether the story can be completed at all", story)
-            continue
-        yield Problem("review-fields", message, where, story=violation.story)
+        else:
+            message = f"{name}: {violation.field} is {violation.new}, but {violation.message}"
+            yield Problem("review-fields", message, where, story=violation.story)
 
 
 def _about_text(index: int, story: Story, places: Places) -> Iterator[Problem]:

@@ -125,6 +125,7 @@ def write_sidecar(path: Path, sidecar: Sidecar) -> None:
     write_bytes(path, msgspec.json.format(redact(msgspec.json.encode(sidecar)), indent=1) + b"\n")
 
 
+_EMPTY = Story(id="", title="")
 _KEPT_BY_LOOP = frozenset({"state", "attempts", "review", "ledger"})
 
 
@@ -174,18 +175,13 @@ class PlanStore:
             source = salvage(self._read(), before.source) if salvage else None
             if source is None:
                 raise
-            in_file = self._parse(source)
-            meant = merge(in_file, before.sidecar)
-            return Loaded(meant, in_file, source, before.sidecar, home=before.home), str(error)
+            return self.rebuilt(before, source), str(error)
 
     def save(self, loaded: Loaded, changes: Sequence[Change], why: dict[str, str] | None = None) -> Loaded:
         """Write the changes to disk, unless the plan has changed in the meantime."""
         after = self.planned(loaded, changes, why or {})
         if self._read() != loaded.source:
-            raise IllegalChange(
-                f"{self.ref.path} has changed since it was read",
-                hint="check it, then try again",
-            )
+            raise IllegalChange(f"{self.ref.path} has changed since it was read", hint="check it, then try again")
         if after.sidecar != loaded.sidecar:
             write_sidecar(self._sidecar_path, after.sidecar)
         if after.source != loaded.source:
@@ -250,8 +246,11 @@ class PlanStore:
 
     def rebuilt(self, reading: Loaded, source: bytes) -> Loaded:
         """`reading` with another text. Raises PlanError."""
+        return self._loaded(source, reading.sidecar, reading.home)
+
+    def _loaded(self, source: bytes, sidecar: Sidecar, home: str, notices: tuple[str, ...] = ()) -> Loaded:
         in_file = self._parse(source)
-        return Loaded(merge(in_file, reading.sidecar), in_file, source, reading.sidecar, home=reading.home)
+        return Loaded(merge(in_file, sidecar), in_file, source, sidecar, notices, home)
 
     def write(self, reading: Loaded, over: Collection[bytes] | None = None) -> None:
         """Write exactly this to disk, whatever an agent has put there.
@@ -265,25 +264,18 @@ class PlanStore:
 
         refuse_edited()
         _clear_the_way(self.ref.path, self.ref.root, reading.home)
-        if not self._says(reading.source):
+        if self.source() != reading.source:
             write_bytes(self.ref.path, reading.source, check=refuse_edited)
         self.last = reading.source
         if read_sidecar(self._sidecar_path)[0] != reading.sidecar:
             write_sidecar(self._sidecar_path, reading.sidecar)
-
-    def _says(self, source: bytes) -> bool:
-        try:
-            return self._read() == source
-        except PlanError:
-            return False
 
     def dump(self, reading: Loaded) -> bytes:
         return msgspec.msgpack.encode((reading.source, reading.sidecar, os.fsencode(reading.home)))
 
     def undump(self, data: bytes) -> Loaded:
         source, sidecar, home = msgspec.msgpack.decode(data, type=tuple[bytes, Sidecar, Any])
-        in_file = self._parse(source)
-        return Loaded(merge(in_file, sidecar), in_file, source, sidecar, home=os.fsdecode(home))
+        return self._loaded(source, sidecar, os.fsdecode(home))
 
     def _read(self) -> bytes:
         try:
@@ -362,7 +354,7 @@ def _split_fields(fields: dict[str, Any], layout: Layout) -> tuple[dict[str, Any
         elif name in layout.SPEAKS:
             said[name] = value
         else:
-            aside[name] = None if value == _default(name) else value
+            aside[name] = None if value == getattr(_EMPTY, name) else value
     return said, aside
 
 
@@ -372,7 +364,3 @@ def _split_story(story: Story, layout: Layout) -> tuple[Story, dict[str, Any]]:
     bare = Story(id=story.id, title=story.title, extra=story.extra, ref=story.ref)
     aside = {name: value for name, value in aside.items() if value is not None}
     return msgspec.structs.replace(bare, **said), aside
-
-
-def _default(name: str) -> object:
-    return NO_REVIEW if name == "review" else getattr(Story(id="", title=""), name)
