@@ -15,7 +15,6 @@ from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
 from ralph.plans.markdown_stories import after_item, blocks_nested, code_spans
 
 CHECKLIST = "checklist"
-CHECKLIST_TITLE = "a Markdown checklist, with headings as parts of the work"
 
 _MARK = re.compile(r"\[([-~/>!?*])\](?=[ \t])")
 """Marks that some tools use beside `[ ]` and `[x]`: `[-]` is dropped, the others are open."""
@@ -128,7 +127,6 @@ def read_checklist(text: str, file: str) -> Batch:
 
 
 FIX_PLAN = "fix_plan"
-FIX_PLAN_TITLE = "fix_plan.md: bullets in order of importance, with or without checkboxes"
 
 _DONE = re.compile(r"\b(?:completed?|done|finished|fixed|resolved|archived?)\b", re.IGNORECASE)
 _NO_TASKS = re.compile(
@@ -190,7 +188,6 @@ def is_fix_plan(file: str) -> bool:
 
 
 TASK_PLAN = "plans"
-TASK_PLAN_TITLE = "docs/plans/*.md: a heading per task, `### Task 1: …`, with steps below it"
 
 TASK_HEAD = re.compile(
     r"(?:\[[ xX]\][ \t]*)?(?:\*\*)?(?:task|step|story|work item)[ \t]+#?(?P<number>[0-9]+(?:\.[0-9]+)*[a-z]?)(?:\*\*)?"

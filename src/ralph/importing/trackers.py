@@ -16,7 +16,7 @@ from ralph.core.problems import Place, Problem
 from ralph.importing import body, wording
 from ralph.importing.markdown_sources import level_of
 from ralph.importing.stories import Batch, Item, remark
-from ralph.plans.json_text import Locator
+from ralph.plans.json_text import Locator, decode_object
 from ralph.plans.markdown import Kind, scan, with_plain_line_ends
 
 Record = dict[str, Any]
@@ -46,7 +46,7 @@ def records(text: str, file: str) -> Iterator[tuple[int, Record]]:
         for number, record in enumerate(decode(text, file)):
             line = locator.position((number,)).line
             yield line, _checked(record, Place(file, line, path=f"[{number}]"))
-    elif (whole := one_object(text)) is not None:
+    elif (whole := decode_object(text)) is not None:
         inner = inner_records(whole)
         for number, record in enumerate([whole] if inner is None else inner):
             yield 1, _checked(record, Place(file, path=f"[{number}]"))
@@ -54,15 +54,6 @@ def records(text: str, file: str) -> Iterator[tuple[int, Record]]:
         for number, line_text in enumerate(text.splitlines(), 1):
             if line_text.strip():
                 yield number, _checked(decode(line_text, file, number), Place(file, number))
-
-
-def one_object(text: str) -> Record | None:
-    """The text as one object, if it is one."""
-    try:
-        found = msgspec.json.decode(text)
-    except (msgspec.DecodeError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 def inner_records(record: Record) -> list[Any] | None:
@@ -91,9 +82,6 @@ def _names_in(record: Record, key: str) -> list[str]:
 
 
 GITHUB = "github"
-GITHUB_TITLE = (
-    "GitHub issues: `gh issue list --json number,title,body,labels,state,milestone,url`, or the REST API's list"
-)
 
 _URL = re.compile(r"https?://[^/\s]+/(?:repos/)?([\w.-]+/[\w.-]+)/(?:issues|pull)/([0-9]+)")
 _ISSUE = r"(?:(?:[\w.-]+/[\w.-]+)?#[0-9]+|https?://[^\s)]+/issues/[0-9]+)"
@@ -183,7 +171,6 @@ def _keys(text: str, home: str) -> Iterator[str]:
 
 
 BEADS = "beads"
-BEADS_TITLE = "beads: .beads/issues.jsonl, or `br list --json`"
 
 _REF = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*")
 """What a spec can name as the bead of a step."""

@@ -90,8 +90,9 @@ class Beads:
             with contextlib.suppress(NoSuchBead):
                 statuses |= {bead.id: bead.status for bead in self._show(some)}
             for bead_id in some:
-                if bead_id not in statuses and (bead := self._show_if_there(bead_id)):
-                    statuses[bead_id] = bead.status
+                if bead_id not in statuses:
+                    with contextlib.suppress(NoSuchBead):
+                        statuses[bead_id] = self.show(bead_id).status
         return {bead_id: statuses[bead_id] for bead_id in wanted if bead_id in statuses}
 
     def close(self, bead_id: str, reason: str) -> None:
@@ -101,12 +102,6 @@ class Beads:
         if status not in STATUSES:
             raise UsageError(f"{one_line(status, 40)!r} is not a valid bead status", hint=f"use {', '.join(STATUSES)}")
         self._run("update", _checked(bead_id), f"--status={status}")
-
-    def _show_if_there(self, bead_id: str) -> Bead | None:
-        try:
-            return self.show(bead_id)
-        except NoSuchBead:
-            return None
 
     def _show(self, ids: list[str]) -> list[Bead]:
         """`show` answers with a list, or with the single bead."""

@@ -16,7 +16,7 @@ from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import Layout, PlanRef, ProjectFacts
 from ralph.core.review import Review, ReviewStatus
 from ralph.core.text import one_line
-from ralph.plans.json_text import Style, dump
+from ralph.plans.json_text import Style, decode_object, dump, key_of_list
 from ralph.plans.registry import traits
 
 _UNCOMPARED = ("id", "line")
@@ -186,8 +186,8 @@ def plainly(plan: Plan, form: Layout) -> Plan:
 
 def _edited(scaffold: bytes, sample: Plan, plan: Plan, form: Layout, *, exact: bool) -> bytes:
     """The scaffold, with these stories in place of its example."""
-    document = _decoded(scaffold)
-    key = next((key for key, value in document.items() if isinstance(value, list) and _is_stories(value, sample)), "")
+    document = decode_object(scaffold) or {}
+    key = key_of_list(document, [story.id for story in sample.stories])
     if not key:  # a third-party layout whose file is not JSON
         gone: list[Change] = [RemoveStory(story.id) for story in sample.stories]
         return form.edit(scaffold, [*(AddStory(_bare(story, form)) for story in plan.stories), *gone])
@@ -206,26 +206,14 @@ def _edited(scaffold: bytes, sample: Plan, plan: Plan, form: Layout, *, exact: b
     written: list[Any] = []
     for start in range(0, len(plan.stories), _AT_ONCE):  # `edit` looks at all stories of a file for each new one
         some: list[Change] = [AddStory(_bare(story, form)) for story in plan.stories[start : start + _AT_ONCE]]
-        written += _decoded(form.edit(base, [*some, RemoveStory(_PLACEHOLDER)]))[key]
+        written += msgspec.json.decode(form.edit(base, [*some, RemoveStory(_PLACEHOLDER)]))[key]
     return dump({**document, key: written}, Style()) + b"\n"
 
 
 _TAKEN = frozenset(
-    {"project", "feature", "name", "branchName", "description", "verifyCommands", "tasks", "userStories"}
+    ["project", "feature", "name", "branchName", "description", "verifyCommands", "tasks", "userStories"]
 )
 """Keys with a meaning in some JSON layout: an unrelated key must not acquire that meaning."""
-
-
-def _decoded(source: bytes) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(source)
-    except msgspec.DecodeError:
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def _is_stories(value: list[Any], sample: Plan) -> bool:
-    return bool(value) and isinstance(value[0], dict) and str(value[0].get("id")) == sample.stories[0].id
 
 
 def _bare(story: Story, form: Layout) -> Story:
@@ -334,19 +322,18 @@ def _says_the_same(meant: Story, read: Story | None) -> bool:
 
 def _tries(story: Story) -> dict[str, list[object]]:
     """For each text, the ways to write it, most faithful first."""
-    prose = {name: getattr(story, name) for name in ("description", "notes")}
     criteria = [one_line(text) for text in story.criteria]
     commands = tuple(text for text in story.verify if "\n" not in text and "\r" not in text)
     return {
         "title": [story.title, one_line(story.title), _words(story.title)],
-        "description": _ways(prose["description"]),
+        "description": _ways(story.description),
         "criteria": [
             story.criteria,
             tuple(text for text in criteria if text),
             tuple(words for text in criteria if (words := _words(text))),
         ],
         "verify": [story.verify, commands, tuple(command.strip() for command in commands if command.strip())],
-        "notes": _ways(prose["notes"]),
+        "notes": _ways(story.notes),
     }
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from json import dumps
 from typing import Any, NamedTuple
 
@@ -26,6 +26,24 @@ _KEY = re.compile(rb"(%s)[ \t\r\n]*+:[ \t\r\n]*+" % _STRING, re.DOTALL)
 _SCALAR = re.compile(rb"%s|[^ \t\r\n,\]}]++" % _STRING, re.DOTALL)
 _TO_BRACKET = re.compile(rb'[^"\[\]{}]*+(?:%s[^"\[\]{}]*+)*+([\[\]{}])' % _STRING, re.DOTALL)
 _NON_ASCII_ESCAPE = re.compile(rb"\\u(?!00[0-7])[0-9a-fA-F]{4}")
+
+
+def decode_object(text: bytes | str) -> dict[str, Any] | None:
+    """The text as one object, if it is one."""
+    try:
+        value = msgspec.json.decode(text.removeprefix(BOM) if isinstance(text, bytes) else text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def key_of_list(document: dict[str, Any], ids: Sequence[str]) -> str:
+    """The key whose list has as many objects as there are IDs and starts with the first of them; empty: none."""
+    for key, value in document.items():
+        has_objects = isinstance(value, list) and value and len(value) == len(ids) and isinstance(value[0], dict)
+        if has_objects and str(value[0].get("id")) == ids[0]:
+            return key
+    return ""
 
 
 class Style(Struct, frozen=True):

@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-import msgspec
-
 from ralph.core.plan import Plan, Story
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.review import NO_REVIEW
 from ralph.core.text import one_line
 from ralph.core.transitions import broken_invariants
-from ralph.plans.json_text import BOM, Locator, Path, show_path
+from ralph.plans.json_text import Locator, Path, decode_object, key_of_list, show_path
 from ralph.plans.prose import count_sentences, count_words, vague_words
 
 _SPELLINGS = {"criteria": ("acceptanceCriteria", "acceptance_criteria", "criteria")}
@@ -57,25 +55,11 @@ class Places:
 
     @cached_property
     def _document(self) -> dict[str, Any]:
-        text = self._source.removeprefix(BOM)
-        if not text.lstrip().startswith(b"{"):
-            return {}
-        try:
-            found = msgspec.json.decode(text)
-        except msgspec.DecodeError:
-            return {}
-        return found if isinstance(found, dict) else {}
+        return decode_object(self._source) or {}
 
     @cached_property
     def _stories(self) -> str:
-        """The key of the stories: the list of the same length with the same first ID."""
-        ids = [story.id for story in self._plan.stories]
-        for key, value in self._document.items():
-            if not isinstance(value, list) or not value or len(value) != len(ids):
-                continue
-            if isinstance(value[0], dict) and str(value[0].get("id")) == ids[0]:
-                return key
-        return ""
+        return key_of_list(self._document, [story.id for story in self._plan.stories])
 
     @cached_property
     def _locator(self) -> Locator:

@@ -185,8 +185,9 @@ class _Draft:
             self._splice(self._retitled(place, fields["title"]))
         for name in FIELDS:
             if name in fields:
-                body = body_of(self.reading(), self._find(story_id), self._dialect.ids)
-                self._splice(set_field(self._text, body, name, fields[name], self._newline))
+                place = self._find(story_id)
+                body = body_of(self._text, self._newline, self.reading(), place, self._dialect.ids)
+                self._splice(set_field(body, name, fields[name]))
 
     def _mark(self, place: Place, *, is_done: bool) -> None:
         for box in self.reading().boxes(place):
@@ -335,8 +336,8 @@ def write_body(values: dict[str, Any], indent: str, *, in_block: bool) -> list[s
     return [*lines, "", *labels] if labels and in_block else lines + labels
 
 
-def set_field(source: str, body: Body, field: str, value: Any, newline: str) -> list[Splice]:
-    """The replacements in `source` that give the field this value."""
+def set_field(body: Body, field: str, value: Any) -> list[Splice]:
+    """The replacements that give the field this value."""
     if fold(body.pieces)[field] == value:
         return []
     wanted = criteria_field(body.pieces) if field == "criteria" else field
@@ -345,13 +346,13 @@ def set_field(source: str, body: Body, field: str, value: Any, newline: str) -> 
     if own:
         spans = [_span(body, piece) for piece in own]
         if field == "criteria" and all(piece.form is Form.ITEM for piece in own):
-            return _change_items(source, body, own, spans, value, newline)
-        return _replace(body, spans, joined(_in_style_of(source, body, own[0], field, value), newline))
+            return _change_items(body, own, spans, value)
+        return _replace(body, spans, joined(_in_style_of(body, own[0], field, value), body.newline))
     if not value:
         return []
     if head:
-        return [_below(source, body, head, field, value, newline)]
-    return [_in_its_usual_place(body, field, value, newline)]
+        return [_below(body, head, field, value)]
+    return [_in_its_usual_place(body, field, value)]
 
 
 def joined(lines: Sequence[str], newline: str) -> str:
@@ -378,12 +379,7 @@ def _replace(body: Body, spans: Sequence[tuple[int, int]], text: str) -> list[Sp
 
 
 def _change_items(
-    source: str,
-    body: Body,
-    own: Sequence[Piece],
-    spans: Sequence[tuple[int, int]],
-    values: Sequence[str],
-    newline: str,
+    body: Body, own: Sequence[Piece], spans: Sequence[tuple[int, int]], values: Sequence[str]
 ) -> list[Splice]:
     """Unchanged criteria are not touched."""
     splices: list[Splice] = []
@@ -392,7 +388,7 @@ def _change_items(
         if action == "equal":
             continue
         like = own[min(old_from, len(own) - 1)]
-        text = joined([_item(source, body, like, value) for value in values[new_from:new_to]], newline)
+        text = joined([_item(body, like, value) for value in values[new_from:new_to]], body.newline)
         if old_from < old_to:
             splices += _replace(body, spans[old_from:old_to], text)
         else:
@@ -401,38 +397,38 @@ def _change_items(
     return splices
 
 
-def _item(source: str, body: Body, like: Piece, value: str) -> str:
+def _item(body: Body, like: Piece, value: str) -> str:
     """A list item in the style of another one."""
     block = body.blocks[like.block]
-    marker = source[block.start : block.text]
+    marker = body.source[block.start : block.text]
     if not marker.strip() or "\n" in marker or "\r" in marker:
         marker = f"{body.indent}- "
     return marker + (f"[ ] {_after_mark(value)}" if block.box >= 0 else escape(value, in_item=True))
 
 
-def _in_style_of(source: str, body: Body, first: Piece, field: str, value: Any) -> list[str]:
+def _in_style_of(body: Body, first: Piece, field: str, value: Any) -> list[str]:
     """The lines of a field that had a value before, in the style of its first piece."""
     if not value:
         return []
     block = body.blocks[first.block]
     is_item = block.kind is Kind.ITEM
-    indent = blank(source[block.start : block.text]) if is_item else _leading_space(source, first.start)
+    indent = blank(body.source[block.start : block.text]) if is_item else _leading_space(body.source, first.start)
     if first.form is Form.ITEM:
-        return [_item(source, body, first, text) for text in _as_items(field, value)]
+        return [_item(body, first, text) for text in _as_items(field, value)]
     if first.form is Form.LINE:
         return _lines(field, value, indent)
-    label = source[first.start : first.text]
+    label = body.source[first.start : first.text]
     if field == "criteria":
         marker = "- [ ] " if body.in_block else "- "
         return [label.rstrip(), *([] if is_item else [""]), *(f"{indent}{marker}{_after_mark(v)}" for v in value)]
     return _labelled(label if label.endswith((" ", "\t")) else f"{label} ", field, value, indent)
 
 
-def _below(source: str, body: Body, head: Piece, field: str, value: Any, newline: str) -> Splice:
+def _below(body: Body, head: Piece, field: str, value: Any) -> Splice:
     """The value for a label that had none."""
     block = body.blocks[head.block]
     is_item = block.kind is Kind.ITEM
-    indent = blank(source[block.start : block.text]) if is_item else body.indent
+    indent = blank(body.source[block.start : block.text]) if is_item else body.indent
     at = line_end(body.text, head.stop)
     if block.kind is Kind.HEADING and block.marker == block.text:  # underlined
         at = line_end(body.text, at)
@@ -442,10 +438,10 @@ def _below(source: str, body: Body, head: Piece, field: str, value: Any, newline
         marker = "- [ ] " if field == "criteria" and body.in_block else "- "
         lines = [f"{indent}{marker}{_after_mark(text)}" for text in _as_items(field, value)]
         lines += [""] if _would_run_on(body, at) else []
-    return Splice(at, at, joined(lines, newline))
+    return Splice(at, at, joined(lines, body.newline))
 
 
-def _in_its_usual_place(body: Body, field: str, value: Any, newline: str) -> Splice:
+def _in_its_usual_place(body: Body, field: str, value: Any) -> Splice:
     if field in _LABELS:
         at = body.end
         lines = _with_label(field, value, body.indent, in_block=body.in_block)
@@ -458,7 +454,7 @@ def _in_its_usual_place(body: Body, field: str, value: Any, newline: str) -> Spl
         lines = write_body({field: value}, body.indent, in_block=body.in_block)
     if (body.in_block and not is_blank_line(body.text, at)) or (field == "criteria" and _would_run_on(body, at)):
         lines = [*lines, ""]
-    return Splice(at, at, joined(lines, newline))
+    return Splice(at, at, joined(lines, body.newline))
 
 
 def _ends_with_label(body: Body) -> bool:

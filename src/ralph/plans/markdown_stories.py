@@ -323,8 +323,10 @@ class Reading(Struct, frozen=True):
 
 
 class Body(Struct, frozen=True):
-    """The text below a story's heading or item."""
+    """The text below a story's heading or item. `source` and `newline` are as in the file."""
 
+    source: str
+    newline: str
     text: str
     blocks: list[Block]
     pieces: list[Piece]
@@ -365,7 +367,7 @@ def name_of(text: str, blocks: list[Block]) -> str:
     return ""
 
 
-def body_of(reading: Reading, place: Place, ids: re.Pattern[str]) -> Body:
+def body_of(source: str, newline: str, reading: Reading, place: Place, ids: re.Pattern[str]) -> Body:
     text = reading.text
     head = reading.blocks[place.heading if place.in_block else place.item]
     if place.in_block:
@@ -378,7 +380,7 @@ def body_of(reading: Reading, place: Place, ids: re.Pattern[str]) -> Body:
     end = max([start, *(line_end(text, block.end) for block in blocks)])
     indent = "" if place.in_block else blank(text[line_start(text, head.text) : head.text])
     pieces = read_pieces(text, blocks, 0 if place.in_block else head.depth + 1, ids)
-    return Body(text, blocks, pieces, indent, start, end, place.in_block)
+    return Body(source, newline, text, blocks, pieces, indent, start, end, place.in_block)
 
 
 def blocks_below(blocks: list[Block], heading: int, end: int, item: int, item_end: int) -> list[Block]:

@@ -15,7 +15,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ralph.core.names import safe_name
@@ -42,7 +41,7 @@ from ralph.plans.json_plan import (
     refuse_blank,
     refuse_unsayable,
 )
-from ralph.plans.json_text import Style, dump
+from ralph.plans.json_text import Style, decode_object, dump
 
 NAME = "steps"
 TITLE = "tasks for a pipeline of steps: .ralph/prd.json with prompts/ and configs/"
@@ -214,10 +213,10 @@ def refer(root: Path, name: str) -> PlanRef:
 def _prd_file(root: Path) -> Path | None:
     """The plan that the pipeline names (seed 002: `prd_file` of an agent step in `configs/default.json`)."""
     try:
-        document = msgspec.json.decode(read_state(root / ".ralph" / "configs" / "default.json"))
-    except (OSError, msgspec.DecodeError):
+        document = decode_object(read_state(root / ".ralph" / "configs" / "default.json"))
+    except OSError:
         return None
-    steps = document.get("steps") if isinstance(document, dict) else None
+    steps = document.get("steps") if document else None
     for step in steps if isinstance(steps, list) else ():
         config = step.get("config") if isinstance(step, dict) and step.get("enabled", True) else None
         named = config.get("prd_file") if isinstance(config, dict) else None
