@@ -11,7 +11,7 @@ import pytest
 
 from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import PlanRef
-from ralph.plans.registry import LAYOUTS
+from ralph.plans.registry import LAYOUTS, layout
 from support.cli import Completed, ralph_here
 from support.plans import sample
 from support.workspaces import workspace
@@ -53,6 +53,49 @@ def edit(ref: PlanRef, **story: Any) -> dict[str, Any]:
     return document
 
 
+# --- prompts and trust -----------------------------------------------------------------------------------------------
+
+
+def own_prompt(ref: PlanRef, text: str) -> Path:
+    path = layout(ref.layout).locations(ref).prompt
+    assert path is not None
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_an_unknown_variable_in_the_prompt_is_an_error_as_in_a_run(ref: PlanRef) -> None:
+    path = own_prompt(ref, "Do {{STORY_ID}}.\n{{NONSENSE}}\n")
+    done = check(ref)
+    assert (done.code, f"{path.relative_to(ref.root)}:2:3: error[prompt]: unknown variable NONSENSE" in done.out) == (
+        ExitCode.BAD_DATA,
+        True,
+    ), done.out
+    assert "unknown variable NONSENSE" in ralph_here("run", "--dry-run", "--trust", cwd=ref.root).err
+    own_prompt(ref, "Do {{STORY_ID}}.\n")
+    assert check(ref).code == 0
+
+
+def test_a_prompt_is_rendered_in_every_mode_that_uses_it(tasks: PlanRef) -> None:
+    configure(tasks, CHECKS + "prompt: mine.md\n")
+    (tasks.root / "mine.md").write_text("{% if MODE == 'implement' %}{{ NONSENSE }}{% endif %}")
+    assert codes(check(tasks, "--json")) == ["prompt"]
+    (tasks.root / "mine.md").write_text("{% if MODE == 'nonsense' %}{{ NONSENSE }}{% endif %}")
+    assert codes(check(tasks, "--json")) == []
+    (tasks.root / "mine.md").unlink()
+    assert "the prompt file mine.md does not exist" in check(tasks).out
+
+
+def test_untrusted_commands_are_a_warning_without_an_exit_code(tasks: PlanRef) -> None:
+    configure(tasks, CHECKS)
+    warning = "warning: commands are not trusted yet: `ralph trust`"
+    done = check(tasks, "--strict")
+    assert (done.code, done.err.splitlines()[-1]) == (0, warning)
+    assert ralph_here("trust", "--yes", cwd=tasks.root).code == 0
+    assert warning not in check(tasks).err
+    assert check(tasks, "--json").json["trusted"] is True
+
+
 # --- results ---------------------------------------------------------------------------------------------------------
 
 
@@ -73,6 +116,7 @@ def test_the_answer_for_programs(ref: PlanRef) -> None:
         "workspace": str(ref.root),
         "errors": 0,
         "warnings": 0,
+        "trusted": False,
         "plans": [{"plan": str(ref.path), "layout": ref.layout, "errors": 0, "warnings": 0}],
         "problems": [],
     }
@@ -107,7 +151,7 @@ def test_an_error_is_one_without_asking(ref: PlanRef) -> None:
     assert done.code == ExitCode.BAD_DATA
     assert done.out.startswith(f"{ref.path.relative_to(ref.root)}:")
     assert ": error[not-utf-8]: " in done.out
-    assert done.err.endswith(": 1 error\n")
+    assert ": 1 error\n" in done.err
     found = check(ref, "--json")
     assert found.code == ExitCode.BAD_DATA
     assert (found.json["errors"], found.json["plans"][0]["errors"]) == (1, 1)

@@ -55,6 +55,15 @@ def test_all_that_is_wrong_is_told_at_once(workspace: Path) -> None:
     assert (workspace / "dirty.txt").read_text() == "mine"
 
 
+def test_an_unknown_variable_in_the_prompt_is_a_failure(workspace: Path) -> None:
+    settle(workspace, "prompt: mine.md\n")
+    (workspace / "mine.md").write_text("{{NONSENSE}}")
+    assert levels(workspace)["prompts"] == ["fail"]
+    assert "mine.md:1:3: unknown variable NONSENSE" in ralph("preflight", cwd=workspace).out
+    (workspace / "mine.md").write_text("{{STORY}}")
+    assert levels(workspace)["prompts"] == ["ok"]
+
+
 def test_what_the_agent_may_do_is_told(workspace: Path) -> None:
     settle(workspace, "web: deny\nallow_paths: [~/data]\n")
     [line] = [line for line in ralph("preflight", cwd=workspace).out.splitlines() if " may: " in line]

@@ -7,7 +7,7 @@ from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
 
-from ralph.cli.output import emit_json, note, paint, say, say_raw
+from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.core.exit_codes import ExitCode
 from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line, plural
@@ -43,6 +43,7 @@ def _document(report: Report) -> dict[str, object]:
         "workspace": report.root,
         "errors": errors,
         "warnings": warnings,
+        "trusted": report.is_trusted,
         "plans": plans,
         "problems": report.problems,
     }
@@ -65,6 +66,8 @@ def _print(report: Report) -> None:
         if plan.budget:
             *parts, total = (f"{line.name} {line.tokens:,} of {line.budget:,}" for line in plan.budget)
             note(f"  tokens every session reads (estimated): {', '.join(parts)}; {total}")
+    if not report.is_trusted:  # not a problem of the plan: --strict does not count it
+        warn("commands are not trusted yet: `ralph trust`")
 
 
 def _near(where: str) -> str:

@@ -46,6 +46,7 @@ from ralph.state.places import home, workspace_state
 from ralph.state.runs import open_run
 from ralph.workspace.find import Choice, find_plans, find_repo, store_for
 from ralph.workspace.lint import lint_plan
+from ralph.workspace.prompt_files import prompt_problems
 from ralph.workspace.settings_check import unknown_names
 from ralph.workspace.trust import gather, may_run, read_record
 
@@ -229,20 +230,20 @@ def environment(subject: Subject) -> Iterator[Finding]:
 
 
 def prompts(subject: Subject) -> Iterator[Finding]:
-    config, root = _settings(subject).config, subject.folder
-    missing = 0
-    if config.prompt and not (root / config.prompt).is_file():
-        missing += 1
-        yield fail(f"the prompt file {config.prompt} does not exist", "pass a file with -p, or remove the setting")
+    ref, config, root = _run(subject).ref, _settings(subject).config, subject.folder
+    is_well = True
     for step in config.steps:
         named = str(step.config.get("prompt_file") or "")
         if step.enabled and named and not (root / named).is_file():
-            missing += 1
+            is_well = False
             yield warn(f"step {step.name or step.type}: {named} does not exist", "the built-in prompt is used instead")
+    for problem in prompt_problems(ref, config):
+        is_well = False
+        yield fail(str(problem), problem.hint)
     for name in config.review.reviewers if config.review.enabled else ():
         lens(name, root)
-    if not missing:
-        yield ok("all found")
+    if is_well:
+        yield ok("all found, no unknown variables")
 
 
 def repository(subject: Subject) -> Iterator[Finding]:

@@ -14,20 +14,17 @@ from ralph.agents.registry import agent as find_agent
 from ralph.budget.run_budget import RunBudget
 from ralph.config.checks import When, choose
 from ralph.config.schema import Config, minimum_grade
-from ralph.config.trust import is_outside
-from ralph.core.errors import BadData, UsageError
 from ralph.core.learning import Learning, distinct
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Locations, PlanRef, Rights, Session, Task
 from ralph.core.proof import Acceptance
 from ralph.core.run_ports import Attempt
-from ralph.host.files import read_bytes
 from ralph.importing.stories import read_imports, sources_in
 from ralph.memory.store import Memory, Touched, learnings_elsewhere, memory_of, recent_learnings
 from ralph.plans.registry import layout, traits
 from ralph.prompts.memory import cue_for
 from ralph.prompts.review import Matter, schema_for
-from ralph.prompts.session import Briefing, Count, Notes, Paths, Template, build
+from ralph.prompts.session import Briefing, Count, Notes, Paths, build
 from ralph.proof.acceptance_tests import AcceptanceStore
 from ralph.proof.exam_session import READS_HISTORY
 from ralph.review.material import Reviewing
@@ -38,9 +35,9 @@ from ralph.state.names import ACCEPTANCE
 from ralph.state.places import plan_state
 from ralph.workspace.control import Guidance
 from ralph.workspace.find import store_for
+from ralph.workspace.prompt_files import template_for
 from ralph.workspace.stuck_stories import read_answers
 
-_LIMIT = 1_000_000
 _MOST_PATTERNS = 20
 _SHORT_LOG = 4000
 """Bytes. Seed 003 attaches the progress log. A longer one would be read in every session, most of it for nothing: the
@@ -161,7 +158,6 @@ def brief(
     plan, story, mode = about.plan, about.story, about.mode
     where = layout(ref.layout).locations(ref)
     memory = memory_of(ref, where, env)
-    template, name = _template(ref, where, config, mode, step)
     acceptance = AcceptanceStore(plan_state(ref, env) / ACCEPTANCE).of(story.id) if story else None
     when: When = "review" if mode is Mode.REVIEW else "story"
     return Briefing(
@@ -170,7 +166,7 @@ def brief(
         story=story,
         origin=_origin(ref, plan, story, env),
         story_block=_block(ref, about.source, story),
-        template=Template(template, name),
+        template=template_for(ref, config, mode, step),
         count=Count(
             iteration=about.iteration,
             max_iterations=about.most,
@@ -239,27 +235,6 @@ def _rules(config: Config, story: Story | None, acceptance: Acceptance | None) -
         yield "Do not change what existing tests expect, unless the story asks for it"
 
 
-def _template(ref: PlanRef, where: Locations, config: Config, mode: Mode, step: Mapping[str, Any]) -> tuple[str, str]:
-    """The step's own prompt file, else that of `-p`, else the workspace's. Empty: the built-in prompt."""
-    if mode in (Mode.ACCEPTANCE, Mode.EXAM) or (
-        mode in (Mode.REVIEW, Mode.FIX) and not traits(ref.layout).reviews_with_prompt
-    ):
-        return "", ""  # the user's own prompt is about implementing
-    wanted = step.get("prompt_file") or (config.prompt if mode is not Mode.SETUP else "")
-    if wanted:
-        path = ref.root / str(wanted)
-        if not path.exists() and step.get("prompt_file"):
-            return "", ""
-        if not path.exists():
-            raise UsageError(f"the prompt file {path} does not exist", hint="give a file with -p")
-        # One outside was named by the user, or the user trusted the file that names it.
-        is_outside_prompt = not step.get("prompt_file") and is_outside(str(wanted), str(ref.root))
-        return _text(path, None if is_outside_prompt else ref.root), str(wanted)
-    if mode is Mode.SETUP or where.prompt is None or not where.prompt.is_file():
-        return "", ""
-    return _text(where.prompt, ref.root), _relative(where.prompt, ref.root)
-
-
 def _learnings(ref: PlanRef, memory: Memory, env: Mapping[str, str]) -> tuple[Learning, ...]:
     return distinct((*recent_learnings(memory), *learnings_elsewhere(ref, memory, env)))
 
@@ -305,12 +280,3 @@ def _relative(path: Path | None, root: Path) -> str:
     if path is None:
         return ""
     return os.path.relpath(path, root)
-
-
-def _text(path: Path | None, root: Path | None) -> str:
-    if path is None or not path.exists():
-        return ""
-    try:
-        return read_bytes(path, within=root, limit=_LIMIT).decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise BadData(f"{path} is not UTF-8", hint="save it as UTF-8") from None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,7 +23,9 @@ from ralph.plans.lint import Places, lint
 from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, traits
 from ralph.plans.spec_md import BudgetLine, token_budget
 from ralph.workspace.find import Choice, choose_plan, find_plans, find_root, root_of, store_for
+from ralph.workspace.prompt_files import prompt_problems
 from ralph.workspace.settings_check import step_misfits, unknown_names
+from ralph.workspace.trust import gather, may_run
 
 Flags = Mapping[str, object]
 _MOST_BOXES = 20
@@ -45,6 +48,7 @@ class Report(Struct, frozen=True):
     root: Path
     settings: tuple[Problem, ...]
     plans: tuple[Checked, ...]
+    is_trusted: bool = True
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -60,9 +64,25 @@ def check(args: Namespace, env: Mapping[str, str] | None = None) -> Report:
     plans = []
     for ref in _refs(root, path, flags, settings):
         settings, found = _load(root, ref.layout, env, flags)
-        trouble += [*found, *(step_misfits(settings, ref) if settings else ())]
+        trouble += [*found, *(_prompts_and_steps(settings, ref) if settings else ())]
         plans.append(lint_plan(ref, settings, env))
-    return Report(root, tuple(dict.fromkeys(trouble)), tuple(plans))
+    return Report(root, tuple(dict.fromkeys(trouble)), tuple(plans), _is_trusted(root, plans, settings, env))
+
+
+def _prompts_and_steps(settings: Settings, ref: PlanRef) -> Iterator[Problem]:
+    misfits = list(step_misfits(settings, ref))
+    yield from misfits
+    if all(problem.severity is not Severity.ERROR for problem in misfits):  # a missing prompt is reported once
+        yield from prompt_problems(ref, settings.config)
+
+
+def _is_trusted(root: Path, plans: Iterable[Checked], settings: Settings | None, env: Mapping[str, str]) -> bool:
+    """Whether a run would start the commands of the workspace without asking. True if nothing could be read."""
+    readable = []
+    for plan in plans:
+        with suppress(PlanError):
+            readable.append((plan.ref.path, store_for(plan.ref, env).load().plan))
+    return settings is None or may_run(root, gather(root, settings, readable), env)
 
 
 def _start(args: Namespace, env: Mapping[str, str]) -> tuple[Path, Path | None]:
