@@ -22,12 +22,14 @@ from ralph.config.display import kind, show
 from ralph.config.keys import ALIASES, BUILD_VARIABLES, RESERVED_VARIABLES, Option, default_of, meaning, options
 from ralph.config.profiles import NAMED_CONFIG, PROFILES
 from ralph.config.schema import Check, Step, StepBreaker
+from ralph.plans.registry import LAYOUTS
 from ralph.state.names import FILES
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
 
 def main(arguments: list[str]) -> int:
+    LAYOUTS.group = ""  # the pages are about the built-in layouts, whatever is installed here
     ralph = read_all()
     commands = cli_page(ralph) + other_names(ralph)
     pages = {"cli.md": commands, "exit-codes.md": exit_codes_page(), "config.md": settings_page()}

@@ -39,7 +39,7 @@ def session(folder: Path) -> Session:
 
 
 def test_the_table_has_these_agents() -> None:
-    assert sorted(AGENTS.names()) == NAMES
+    assert sorted(AGENTS.built_in()) == NAMES
 
 
 def test_an_unknown_agent_is_told_with_the_nearest_name() -> None:

@@ -19,7 +19,7 @@ from support.workspaces import workspace
 CHECKS = "checks:\n  - name: test\n    command: make test\n"
 
 
-@pytest.fixture(params=LAYOUTS.names())
+@pytest.fixture(params=LAYOUTS.built_in())
 def ref(request: pytest.FixtureRequest, tmp_path: Path) -> PlanRef:
     found = workspace(tmp_path / "w", request.param)
     configure(found, CHECKS)

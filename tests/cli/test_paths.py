@@ -15,7 +15,7 @@ from support.cli import ralph_here
 from support.workspaces import workspace
 
 
-@pytest.fixture(params=LAYOUTS.names())
+@pytest.fixture(params=LAYOUTS.built_in())
 def ref(request: pytest.FixtureRequest, tmp_path: Path) -> PlanRef:
     return workspace(tmp_path / "w", request.param)
 

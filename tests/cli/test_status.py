@@ -31,7 +31,7 @@ RUN = "20261115-120000-abcd"
 NOON = 1_794_744_000.0
 
 
-@pytest.fixture(params=LAYOUTS.names())
+@pytest.fixture(params=LAYOUTS.built_in())
 def ref(request: pytest.FixtureRequest, tmp_path: Path) -> PlanRef:
     return workspace(tmp_path / "w", request.param)
 

@@ -20,7 +20,7 @@ from ralph.state.places import plan_state
 from support.cli import Completed, ralph_here
 from support.workspaces import difference, story_id, workspace
 
-LAYOUT_NAMES = LAYOUTS.names()
+LAYOUT_NAMES = LAYOUTS.built_in()
 BY_FILE = ("plan.md", "spec.md")
 LOOP = {"RALPH_LOOP": "1", "RALPH_MODE": "implement"}
 

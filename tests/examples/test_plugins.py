@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from ralph.core.changes import AddStory, Change, MoveStory, RemoveStory, SetFields, apply
 from ralph.core.errors import IllegalChange, PlanError
-from ralph.core.plan import State, Story
+from ralph.core.plan import EXAMPLE_TITLE, State, Story
 from ralph.plans.registry import layout
 from support.cli import ralph_here
-from support.plugins import install
+from support.plugins import EXAMPLES, install
 
 ACME = """#!/usr/bin/env python3
 import json, pathlib, sys
@@ -68,8 +70,43 @@ def test_a_layout_and_an_agent_of_your_own_run_a_night(installed: Path, tmp_path
     run = ralph_here("run", "--plain", "--trust", "--allow-broken-checks", cwd=installed)
     assert run.code == 0, run.out + run.err
     assert plan.read_text() == "x (A) Say hello id:US-001\n"
+    progress = (installed / ".ralph" / "progress.txt").read_text()
+    assert progress.startswith("# Progress: ")
+    assert "## SUCCESS: iteration 1, US-001" in progress
     report = ralph_here("report", "--json", cwd=installed).json
     assert "0.25" in json.dumps(report)
+
+
+@pytest.mark.defaults
+def test_the_prompt_of_a_layout_without_one_has_no_holes_and_no_fields_of_another(installed: Path) -> None:
+    ralph_here("init", "--layout", "todo.txt", cwd=installed)
+    ralph_here("task", "add", "Say hello", cwd=installed)
+    prompt = ralph_here("explain", "prompt", cwd=installed)
+    assert prompt.code == 0, prompt.err
+    assert "``" not in prompt.out
+    assert "reviewStatus" not in prompt.out
+    assert "ralph task add" in prompt.out
+    assert "Leave `.ralph/todo.txt` to the loop" in prompt.out
+
+
+@pytest.mark.defaults
+def test_the_example_story_is_refused_and_replaced(installed: Path) -> None:
+    ralph_here("init", "--layout", "todo.txt", cwd=installed)
+    check = ralph_here("check", cwd=installed)
+    assert check.code == 65
+    assert "US-001 is still the example" in check.out + check.err
+    ralph_here("task", "add", "Say hello", cwd=installed)
+    plan = (installed / ".ralph" / "todo.txt").read_text()
+    assert "Say hello" in plan
+    assert EXAMPLE_TITLE not in plan
+
+
+def test_the_pages_in_docs_do_not_depend_on_installed_packages(installed: Path) -> None:
+    script = EXAMPLES.parent / "scripts" / "write_docs.py"
+    env = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    page = subprocess.run([sys.executable, script, "--check"], env=env, capture_output=True, text=True, check=False)
+    assert "todo.txt" not in page.stdout
+    assert page.returncode == 0, page.stdout + page.stderr
 
 
 def test_the_layout_changes_only_the_lines_it_must(installed: Path) -> None:

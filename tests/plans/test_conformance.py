@@ -22,7 +22,7 @@ from ralph.plans.plan_edits import next_id
 from ralph.plans.registry import LAYOUTS, layout
 from support.plans import SAMPLES, plan_name, sample
 
-NAMES = LAYOUTS.names()
+NAMES = LAYOUTS.built_in()
 EVERY = pytest.mark.parametrize("name", NAMES)
 FACTS = ProjectFacts(name="reports", date="2026-01-31T09:30:00Z", branch="ralph/reports", verify=("make test",))
 BOM = b"\xef\xbb\xbf"

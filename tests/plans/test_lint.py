@@ -35,7 +35,7 @@ def test_a_good_plan_has_no_problem() -> None:
     assert found() == []
 
 
-@pytest.mark.parametrize("name", LAYOUTS.names())
+@pytest.mark.parametrize("name", LAYOUTS.built_in())
 def test_the_samples_are_good(name: str) -> None:
     plan = layout(name).parse(sample(name, 9), "f")
     assert lint(plan, Places(plan, sample(name, 9), "f"), has_checks=True) == []

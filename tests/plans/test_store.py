@@ -12,11 +12,12 @@ from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.plan import State, Story
 from ralph.core.ports import PlanRef
 from ralph.core.review import Review, ReviewStatus
-from ralph.plans.registry import all_layouts, layout
+from ralph.plans.registry import LAYOUTS as REGISTRY
+from ralph.plans.registry import layout
 from ralph.plans.store import PlanStore
 from support.plans import plan_name, sample
 
-LAYOUTS = [found.NAME for found in all_layouts()]
+LAYOUTS = REGISTRY.built_in()
 
 
 def open_store(root: Path, name: str, stories: int = 4) -> PlanStore:

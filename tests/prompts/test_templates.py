@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -8,6 +9,7 @@ from ralph.core.errors import BadData
 from ralph.core.text import estimate_tokens
 from ralph.prompts.templates import NAMES, PLANNING, REVIEWERS, VARIABLES, library, render
 
+ROOT = Path(__file__).resolve().parents[2]
 PROMPTS = [name for name in NAMES if name not in ("prd", "requirements")]
 FILLED = {name: f"<{name.lower()}>" for name in VARIABLES} | {"MODE": "implement", "SKIP_REVIEW": False}
 
@@ -83,7 +85,16 @@ def test_a_prompt_states_the_rules_of_the_loop(name: str, mode: str) -> None:
     assert "need not commit" in text or mode == "review"
 
 
-WORK = ("tasks-prompt", "plan-prompt", "steps-loop", "feature-prompt", "feature-prompt-tdd", "spec-prompt", "fix")
+WORK = (
+    "default-prompt",
+    "tasks-prompt",
+    "plan-prompt",
+    "steps-loop",
+    "feature-prompt",
+    "feature-prompt-tdd",
+    "spec-prompt",
+    "fix",
+)
 
 
 @pytest.mark.parametrize("name", WORK)
@@ -143,3 +154,8 @@ def test_every_shipped_template_is_in_the_table() -> None:
     assert shipped == {f"{name}.md" for name in (*NAMES, *REVIEWERS.values(), *PLANNING)}
     with pytest.raises(KeyError):
         library("../templates")
+
+
+def test_the_documentation_lists_every_variable() -> None:
+    page = (ROOT / "docs" / "loop.md").read_text()
+    assert [name for name, doc in VARIABLES.items() if f"| `{name}` | {doc} |" not in page] == []

@@ -101,7 +101,7 @@ def test_a_plan_that_is_a_link_to_elsewhere_is_not_read(tmp_path: Path) -> None:
     assert "s3cret" not in problem
 
 
-@pytest.mark.parametrize("name", LAYOUTS.names())
+@pytest.mark.parametrize("name", LAYOUTS.built_in())
 def test_every_layout_is_understood(tmp_path: Path, name: str) -> None:
     ref = workspace(tmp_path, name)
     policy = StopPolicy(str(tmp_path), name, str(ref.path), str(tmp_path), Mode.IMPLEMENT, review=True)

@@ -60,7 +60,7 @@ def test_a_repository_nested_in_its_workspace_finds_it(tmp_path: Path) -> None:
     assert find_root(repo / "src", ENV) == tmp_path
 
 
-@pytest.mark.parametrize("name", LAYOUTS.names())
+@pytest.mark.parametrize("name", LAYOUTS.built_in())
 def test_a_plan_of_any_layout_is_found_by_itself(tmp_path: Path, name: str) -> None:
     path = put(tmp_path, name)
     ref = choose_plan(tmp_path, Choice())
@@ -68,7 +68,7 @@ def test_a_plan_of_any_layout_is_found_by_itself(tmp_path: Path, name: str) -> N
 
 
 def test_all_layouts_can_live_in_one_workspace_and_each_can_be_chosen(tmp_path: Path) -> None:
-    paths = {name: put(tmp_path, name) for name in LAYOUTS.names()}
+    paths = {name: put(tmp_path, name) for name in LAYOUTS.built_in()}
     with pytest.raises(UsageError, match="there are 5 plans") as caught:
         choose_plan(tmp_path, Choice())
     for path in paths.values():

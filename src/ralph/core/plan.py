@@ -12,6 +12,9 @@ from msgspec import Struct
 
 from ralph.core.review import NO_LEDGER, NO_REVIEW, Ledger, Review
 
+EXAMPLE_TITLE = "Replace this example with your first story"
+"""The title of the example story that a new plan has. `ralph run` refuses it, `ralph task add` replaces it."""
+
 
 class State(StrEnum):
     TODO = "todo"

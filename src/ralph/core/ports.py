@@ -59,7 +59,7 @@ class Templates(Struct, frozen=True):
     """Names of built-in templates."""
 
     prompt: str = ""
-    """Empty: that of `tasks.json`, and `ralph init` writes none."""
+    """Empty: one that suits every layout, and `ralph init` writes none."""
     tdd: str = ""
     """The prompt for `ralph init --tdd`, if it differs."""
     requirements: str = "prd"
@@ -89,9 +89,9 @@ class Traits(Struct, frozen=True, kw_only=True):
     has_tracker: bool = False
     """Stories can be tracked as beads."""
     has_pipeline: bool = False
-    """Seed 002: the plan comes with a pipeline of steps, a setup session, and the repository in a folder of its own."""
+    """The layout `steps`: a plan has a pipeline of steps, a setup session, and the repository in its own folder."""
     waits_by_file: bool = False
-    """Seed 004: `.ralph/WAITING` asks a question and `.ralph/COMPLETE` marks the end."""
+    """The layout `spec.md`: `.ralph/WAITING` asks a question and `.ralph/COMPLETE` marks the end."""
     archives_done: bool = False
     """Finished stories leave the plan when work is added."""
     templates: Templates = Templates()

@@ -15,7 +15,7 @@ class Registry:
     def __init__(self, kind: str, table: Mapping[str, str], group: str = "") -> None:
         self.kind = kind
         self._table = dict(table)
-        self._group = group
+        self.group = group
 
     def names(self) -> list[str]:
         return [*self._table, *(n for n in self._plugins() if n not in self._table)]
@@ -42,11 +42,11 @@ class Registry:
         return UsageError(f"unknown {self.kind} {name!r}", hint=hint)
 
     def _plugins(self) -> dict[str, str]:
-        if not self._group:
+        if not self.group:
             return {}
         from importlib.metadata import entry_points  # 40 ms, so only when a name is not built in
 
-        return {e.name: e.value for e in entry_points(group=self._group)}
+        return {e.name: e.value for e in entry_points(group=self.group)}
 
 
 def resolve(target: str) -> Any:

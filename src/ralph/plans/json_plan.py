@@ -21,7 +21,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ralph.core.errors import BadData, PlanError
-from ralph.core.plan import Plan, State, Story
+from ralph.core.plan import EXAMPLE_TITLE, Plan, State, Story
 from ralph.core.problems import Place, Problem
 from ralph.core.text import one_line
 from ralph.plans.integrity import decode_utf8, problems_of
@@ -210,7 +210,7 @@ def write_user_story(story: Story, layout: str, more: dict[str, Any]) -> dict[st
 
 def example(story_id: str) -> Story:
     """The story of a new plan."""
-    title, description = "Replace this example with your first story", "As a user, I want … so that …"
+    title, description = EXAMPLE_TITLE, "As a user, I want … so that …"
     criteria = ("One thing that can be checked, such as: `app --version` prints 1.0",)
     return Story(id=story_id, title=title, description=description, criteria=criteria, priority=1)
 

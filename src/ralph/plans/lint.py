@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-from ralph.core.plan import Plan, Story
+from ralph.core.plan import EXAMPLE_TITLE, Plan, Story
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.review import NO_REVIEW
 from ralph.core.text import one_line
@@ -71,9 +71,10 @@ MOST_SENTENCES = 3
 MOST_WORDS = 400
 """In description and criteria. Three sentences can be as long as a book."""
 _EXAMPLES = re.compile(
-    r"Replace this example (?:with|by) your first (?:story|task|step)|And this one (?:with|by) the next;"
+    re.escape(EXAMPLE_TITLE)
+    + r"|Replace this example (?:with|by) your first (?:story|task|step)|And this one (?:with|by) the next;"
 )
-"""How the titles of a new plan's example stories begin; earlier versions wrote `by`."""
+"""How the titles of a new plan's example stories begin; earlier versions wrote `by`, `task` and `step`."""
 _EXAMPLE_CRITERION = "One thing that can be checked, such as:"
 
 

@@ -24,7 +24,7 @@ from ralph.core import problems
 from ralph.core.changes import position
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.names import prd_number
-from ralph.core.plan import Plan, State, Story
+from ralph.core.plan import EXAMPLE_TITLE, Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.core.problems import Problem
 from ralph.core.text import one_line
@@ -168,11 +168,11 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
 
 ## Stories
 
-- [ ] US-001: Replace this example with your first story
+- [ ] US-001: {EXAMPLE_TITLE}
 
 ## Details
 
-### US-001: Replace this example with your first story
+### US-001: {EXAMPLE_TITLE}
 
 As a user, I want … so that …
 

@@ -21,7 +21,7 @@ from msgspec import Struct
 from ralph.core import problems
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.names import safe_name
-from ralph.core.plan import Plan, State, Story
+from ralph.core.plan import EXAMPLE_TITLE, Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.core.problems import Problem
 from ralph.core.text import estimate_tokens, one_line
@@ -220,7 +220,7 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
 
 ## 1. First phase
 
-- [ ] **1.1** Replace this example with your first step
+- [ ] **1.1** {EXAMPLE_TITLE}
   - One thing that can be checked, such as: `app --version` prints 1.0
 {check}- [ ] **1.2** And this one with the next; a bead's id can follow the title, as in [TASK-abc] at its end
 - [ ] **1.R** Review: the checks pass, nothing is left half done

@@ -18,7 +18,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ralph.core.names import safe_name
-from ralph.core.plan import Plan, State, Story
+from ralph.core.plan import EXAMPLE_TITLE, Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Templates, Traits
 from ralph.host.files import read_state
 from ralph.plans import json_edit
@@ -246,7 +246,7 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
     plan["tasks"] = [
         {
             "id": "task-1",
-            "title": "Replace this example with your first task",
+            "title": EXAMPLE_TITLE,
             "description": "What is to be built, in two or three sentences.",
             "acceptanceCriteria": ["One thing that can be checked, such as: `app --version` prints 1.0"],
             "priority": 1,

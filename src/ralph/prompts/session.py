@@ -18,8 +18,8 @@ from ralph.prompts.memory import Cue, section, short_list
 from ralph.prompts.review import Matter, for_fix, for_review, how_to_fix, how_to_review
 from ralph.prompts.templates import library, render
 
-DEFAULT = "tasks-prompt"
-"""The built-in template of a layout that has none."""
+DEFAULT = "default-prompt"
+"""The built-in template for implementing, in a layout that has none."""
 SETUP = "steps-setup"
 _MOST_FEEDBACK = 6000
 _MOST_SYSTEM = 2500
@@ -170,7 +170,7 @@ def built_in(traits: Traits, mode: Mode) -> str:
         return SETUP
     if mode in (Mode.ACCEPTANCE, Mode.EXAM):
         return mode.value
-    if mode in (Mode.REVIEW, Mode.FIX) and not traits.reviews_with_prompt:
+    if mode in (Mode.REVIEW, Mode.FIX) and not (traits.reviews_with_prompt and traits.templates.prompt):
         return mode.value
     return traits.templates.prompt or DEFAULT
 

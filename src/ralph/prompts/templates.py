@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 NAMES = (
     "acceptance",
+    "default-prompt",
     "exam",
     "feature-prompt",
     "feature-prompt-tdd",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -66,7 +67,7 @@ def tell(run: ToldRun) -> None:
 
 
 def test_every_layout_is_meant() -> None:
-    assert set(KEPT) == set(LAYOUTS.names())
+    assert set(KEPT) == set(LAYOUTS.built_in())
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -116,11 +117,14 @@ def test_git_ignores_what_a_run_leaves_behind_but_for_the_log_that_agents_read(n
     assert set(told.stdout.splitlines()) == left
 
 
-def test_a_layout_from_elsewhere_has_no_sinks(root: Path, tmp_path: Path) -> None:
+def test_a_third_party_layout_has_a_progress_log(root: Path, tmp_path: Path) -> None:
     ref = PlanRef("of-their-own", root, root, root / "plan", "plan")
     sinks = make_sinks(ref, layout("feature").locations(ref), WorkspaceFiles(root))
     tell(ToldRun(tmp_path / "state" / "events.jsonl", sinks))
-    assert files_in(root) == {}
+    assert list(files_in(root)) == ["progress.txt"]
+    progress = files_in(root)["progress.txt"].decode()
+    assert progress.startswith("# Progress: plan\n")
+    assert re.findall("## (.*)", progress) == ["FAILED: iteration 1, US-001", "SUCCESS: iteration 2, US-001"]
 
 
 @pytest.mark.parametrize("name", KEPT)

@@ -16,7 +16,7 @@ from pathlib import Path
 from ralph.core.changes import AddStory, Change, MoveStory, RemoveStory, SetFields, apply
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.names import safe_name
-from ralph.core.plan import Order, Plan, State, Story
+from ralph.core.plan import EXAMPLE_TITLE, Order, Plan, State, Story
 from ralph.core.ports import Locations, Naming, PlanRef, ProjectFacts, Traits
 from ralph.core.problems import Place, Problem
 
@@ -79,7 +79,7 @@ def locations(ref: PlanRef) -> Locations:
 
 
 def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
-    return {ref.path.relative_to(ref.root).as_posix(): "(A) Replace this with your first story id:US-001\n"}
+    return {ref.path.relative_to(ref.root).as_posix(): f"(A) {EXAMPLE_TITLE} id:US-001\n"}
 
 
 def _text(source: bytes, file: str) -> str:

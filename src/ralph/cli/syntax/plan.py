@@ -52,7 +52,7 @@ _CHECK_TIMEOUT = "2m"
 
 
 def init(parser: ArgumentParser) -> None:
-    """Start a plan in any of the five layouts: the plan, requirements, prompts, settings and .gitignore lines.
+    """Start a plan in any layout: the plan, requirements, prompts, settings and .gitignore lines.
 
     On a terminal it asks a few questions; Enter accepts the default, and each
     question has a flag. Without a terminal, or with --no-input, it asks nothing.

@@ -201,7 +201,10 @@ def _evidence(event: IterationEnded, at: str, account: Account) -> str:
 
 
 SECTIONS = Format(_markdown_header, _sections)
-"""`.ralph/PRD-N/progress.md` of seed 000: one section per iteration, with SUCCESS, FAILED or TIMEOUT in its title."""
+"""`.ralph/PRD-N/progress.md` of seed 000: one section per iteration, with SUCCESS, FAILED or TIMEOUT in its title.
+
+Also the format of third-party layouts.
+"""
 TASKS = Format(_tasks_header, _tasks_entry)
 """`progress.txt` of seed 001: entries below the line that ends its curated part, each with the mode in its title."""
 FEATURE = Format(_feature_header, _feature_entry)

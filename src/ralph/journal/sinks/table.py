@@ -29,25 +29,25 @@ class _Kept(Struct, frozen=True):
 
 
 def make_sinks(ref: PlanRef, where: Locations, files: WorkspaceFiles, state: Path | None = None) -> Sinks:
-    """The sinks of one run, as one listener. A layout that is not in the table has none.
+    """The sinks of one run, as one listener.
 
     `state` is the plan's folder in the state folder: learnings go there if the layout has no place for them.
     """
-    kept = _BY_LAYOUT.get(ref.layout)
-    sinks = kept.others(files, ref) if kept else []
-    if kept and kept.progress and where.progress:
+    kept = _BY_LAYOUT.get(ref.layout, _THIRD_PARTY)
+    sinks = kept.others(files, ref)
+    if kept.progress and where.progress:
         sinks.append(Progress(files, where.progress, ref.name, kept.progress))
-    elif kept and where.learnings:
+    elif where.learnings:
         sinks.append(Learnings(files, where.learnings))
-    if state is not None and not where.learnings and not (where.progress and kept):
+    if state is not None and not where.learnings and not where.progress:
         sinks.append(Learnings(WorkspaceFiles(state), state / LEARNINGS))
     return Sinks(files, sinks)
 
 
 def progress_header(layout: str, name: str, at: float) -> str:
     """The header of a progress log in this layout."""
-    kept = _BY_LAYOUT.get(layout)
-    return kept.progress.header(name, iso(at)) if kept and kept.progress else ""
+    progress = _BY_LAYOUT.get(layout, _THIRD_PARTY).progress
+    return progress.header(name, iso(at)) if progress else ""
 
 
 def _plan_md(files: WorkspaceFiles, ref: PlanRef) -> list[Sink]:
@@ -80,3 +80,4 @@ _BY_LAYOUT = {
     "feature": _Kept(FEATURE),
     "spec.md": _Kept(EVIDENCE),
 }
+_THIRD_PARTY = _Kept(SECTIONS)
