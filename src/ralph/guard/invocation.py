@@ -68,6 +68,20 @@ def _changes_global(words: list[str]) -> bool:
     return len(plain) > 1 or any(word.startswith(("--unset", "--edit", "-e", "--re")) for word in words)
 
 
+_OFF = ("false", "f", "no", "n", "off", "none", "0")
+
+
+def is_switched_off(args: list[str], names: list[str]) -> bool:
+    """`--dry-run=false`, `--dry-run false` as npm reads it, or `--no-dry-run`, which git also takes abbreviated."""
+    for arg, following in zip(args, [*args[1:], ""], strict=False):
+        name, _, value = arg.partition("=")
+        if name in names and name[0] == "-" and (value.lower() in _OFF or (arg == name and following == "false")):
+            return True
+        if name.startswith("--no-") and len(name) > 6 and any(each.startswith(f"--{name[5:]}") for each in names):
+            return True
+    return False
+
+
 class Options:
     """Short flags are kept individually (`-rf` is `-r` and `-f`); long ones may be abbreviated, as in GNU tools and
     git."""
@@ -75,6 +89,7 @@ class Options:
     def __init__(
         self, args: list[str], valued: str = "", valued_long: "tuple[str, ...]" = (), stops: bool = False
     ) -> None:
+        self.args = args
         self.flags: set[str] = set()
         self.values: list[tuple[str, str]] = []
         self.rest: list[str] = []
@@ -134,6 +149,10 @@ class Options:
             ):
                 return True
         return False
+
+    @property
+    def is_dry_run(self) -> bool:
+        return self.has("-n", "--dry-run") and not is_switched_off(self.args, ["--dry-run"])
 
     def value(self, *names: str) -> str | None:
         found = [value for name, value in self.values if name in names]

@@ -1,6 +1,6 @@
 """Containers and clusters, as far as one rule a line does not suffice: what runs inside, and what that can reach."""
 
-from ralph.guard.invocation import Invocation, Options, invoke
+from ralph.guard.invocation import Invocation, Options, invoke, is_switched_off
 from ralph.guard.patterns import wordlist
 from ralph.guard.programs.rules import apply_rules
 from ralph.guard.taint import EVERYONE, UNKNOWN
@@ -81,6 +81,10 @@ def _inside(call: Invocation, command: list[str]) -> str | None:
     return invoke(call.shell.elsewhere(), command, call.stdin, {}) if command else None
 
 
+def _is_dry_run(args: list[str]) -> bool:
+    return any(arg.startswith("--dry-run") for arg in args) and not is_switched_off(args, ["--dry-run"])
+
+
 def compose(call: Invocation) -> str | None:
     return _compose(call, call.args)
 
@@ -89,13 +93,14 @@ def _compose(call: Invocation, args: list[str]) -> str | None:
     words = Options(args, "fp", ("--file", "--project-name", "--profile", "--env-file"), stops=True).rest
     if words[:1] in (["exec"], ["run"]):
         return _inside(call, Options(words[1:], "eupvwTl", _RUN_LONG, stops=True).rest[1:])
-    apply_rules(call, "docker-compose", words)
+    if not _is_dry_run(args):
+        apply_rules(call, "docker-compose", words)
     return None
 
 
 def kubectl(call: Invocation) -> str | None:
     words = Options(call.args, "ncs", _GLOBAL, stops=True).rest
-    if not words or any(arg.startswith("--dry-run") and arg != "--dry-run=none" for arg in call.args):
+    if not words or _is_dry_run(call.args):
         return None
     name, rest = words[0], words[1:]
     apply_rules(call, "kubectl", words)

@@ -317,7 +317,7 @@ def sponge(call: Invocation) -> str:
 def synchronise(call: Invocation) -> str:
     """rsync."""
     options = call.options()
-    if options.has("-n", "--dry-run"):
+    if options.is_dry_run:
         return ""
     for command in options.all("-e", "--rsh", "--rsync-path"):
         if not command.startswith("ssh"):

@@ -131,7 +131,7 @@ _UNFORCED = tuple(f"clean.requireforce={value}" for value in ("false", "no", "of
 def _clean(call: Invocation, args: list[str], options: Options) -> None:
     """With this setting, `-f` is not needed."""
     unforced = any(arg.lower() in _UNFORCED for arg in call.args)
-    if unforced and not options.has("-n", "--dry-run"):
+    if unforced and not options.is_dry_run:
         call.deny("git-history", "This deletes untracked files")
 
 
@@ -259,7 +259,7 @@ def _first_line(path: str) -> str:
 
 
 def _remove(call: Invocation, args: list[str], options: Options) -> None:
-    if options.has("--cached", "-n", "--dry-run"):
+    if options.has("--cached") or options.is_dry_run:
         return
     for path in options.rest:
         if _is_tree(path) and path.rstrip("/*") in ("", ".", ":", "..", ":("):

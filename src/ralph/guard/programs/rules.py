@@ -3,7 +3,7 @@
 from ralph.guard import effects
 from ralph.guard import paths as at
 from ralph.guard.effects import is_secret
-from ralph.guard.invocation import Invocation, Options, parse_options
+from ralph.guard.invocation import Invocation, Options, is_switched_off, parse_options
 from ralph.guard.patterns import matches
 from ralph.guard.state import Shell
 from ralph.guard.tables import JUDGES, PROGRAMS, lines_about, load, options_of
@@ -72,6 +72,8 @@ def _holds(call: Invocation, condition: str, args: list[str], words: list[str], 
     if kind == "@":
         paths = [word for word in (words[:1] if alternatives == ["1"] else words) if not word.isdigit()]
         return not paths or any(call.shell.locate(path).kind not in (at.INSIDE, at.TEMP) for path in paths)
+    if kind == "!" and is_switched_off(args, alternatives):
+        return True
     return any(_given(each, args, options) for each in alternatives) is (kind == "+")
 
 
