@@ -1,7 +1,7 @@
 """What commands do to files, in any program: read, write, delete, move. Each act is judged by the path's place."""
 
 from ralph.guard import paths as at
-from ralph.guard.paths import Place
+from ralph.guard.paths import Place, normal
 from ralph.guard.secrets import is_private_key, is_secret_file
 from ralph.guard.state import Shell
 from ralph.guard.taint import NETWORK, OPAQUE, OUTPUT, PARENT, SECRET, UNKNOWN, is_known, is_mark
@@ -161,6 +161,11 @@ def redirect(shell: Shell, target: str, op: str, out: str, argv: list[str]) -> N
     if place.kind == at.ALL and op == ">":
         shell.deny("destruction", "This empties every file in the workspace", shown)
     write(shell, target, shown, appends=">>" in op)
+    if ">>" not in op and argv[:1] == ["git"] and argv[-1].startswith(("HEAD:", "@:")):
+        committed = argv[-1].partition(":")[2]  # `git show HEAD:f > f`; relative to the root, unless it starts with ./
+        folder = shell.cwd if committed.startswith(("./", "../")) else shell.places.workspace
+        if shell.full(target) == normal(f"{folder}/{committed}"):
+            shell.deny("git-history", f"This discards uncommitted changes in {target}", shown)
     keep(shell, target, out, appends=">>" in op)
 
 

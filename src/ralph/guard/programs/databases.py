@@ -159,6 +159,9 @@ _TASKS = one_of(
 
 def tasks(call: Invocation) -> None:
     """rails, rake, mix, artisan, sequelize, typeorm, manage.py."""
+    if call.name == "rake":
+        for text in call.options().all("-e", "-E", "-p", "--execute", "--execute-continue", "--execute-print"):
+            call.run(["ruby", "-e", text], "")
     environment = {**call.env, **dict(arg.split("=", 1) for arg in call.args if "=" in arg)}
     names = ("RAILS_ENV", "MIX_ENV", "NODE_ENV", "APP_ENV", "DJANGO_ENV", "RACK_ENV")
     if any(environment.get(name) == "test" for name in names) or {"--env=testing", "--env=test"} & set(call.args):

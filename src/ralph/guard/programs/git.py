@@ -314,6 +314,17 @@ def _stash(call: Invocation, args: list[str], options: Options) -> str | None:
     return _diff(call, args, options)
 
 
+_PATCHES, _EVERYTHING = {"-p", "-u", "--patch"}, {"--all", "--full-diff", "--binary", "--reverse", "--no-color"}
+
+
+def _history(call: Invocation, args: list[str], options: Options) -> str | None:
+    """`git log -p`, `git archive` and `git fast-export` print the whole project, or all of its history."""
+    is_log = "log" in call.args[: len(call.args) - len(args)]
+    if is_log and not (_PATCHES & set(args) and set(args) <= _PATCHES | _EVERYTHING):
+        return _diff(call, args, options)
+    return UNKNOWN + SECRET
+
+
 def _diff(call: Invocation, args: list[str], options: Options) -> str | None:
     if "--name-only" in args:
         return LOCAL + "\n"
@@ -352,7 +363,8 @@ _SPECIAL = {
     "bundle": _bundle,
     "credential": _credential,
     "rev-parse": _rev_parse,
-    **dict.fromkeys(wordlist("diff log show whatchanged range-diff diff-tree diff-index diff-files"), _diff),
+    **dict.fromkeys(wordlist("log archive fast-export"), _history),
+    **dict.fromkeys(wordlist("diff show whatchanged range-diff diff-tree diff-index diff-files"), _diff),
 }
 
 

@@ -177,7 +177,7 @@ def make(call: Invocation) -> None:
     options = call.options()
     for text in options.all("--eval"):
         _recipes(call, text.replace(";", "\n\t"))
-    for path in options.all("-f", "--file", "--makefile"):
+    for path in options.all("-f", "--file", "--makefile", "--justfile"):
         _recipes(call, call.stdin if path in ("-", "/dev/stdin") else contents(call.shell, path))
     for word in options.rest:
         name, equals, value = word.partition("=")
