@@ -220,12 +220,9 @@ def _carried(opened: OpenPlan, new: PlanRef, files: list[NewFile]) -> list[NewFi
     kept = [file for file in files if new.root / file.path not in texts]
     if new_places.readme is not None and target in texts:  # sessions look only where the table sends them
         page = target.relative_to(new.root).as_posix()
-        kept = [
-            msgspec.structs.replace(file, data=naming(page, file.data))
-            if new.root / file.path == new_places.readme
-            else file
-            for file in kept
-        ]
+        for at, file in enumerate(kept):
+            if new.root / file.path == new_places.readme:
+                kept[at] = msgspec.structs.replace(file, data=naming(page, file.data))
     return [*kept, *(NewFile(path.relative_to(new.root).as_posix(), data) for path, data in texts.items())]
 
 

@@ -65,9 +65,8 @@ def read(data: bytes, file: str, kind: str = "") -> Batch:
         raise BadData("the file is empty", where=Place(file), hint="use a file that contains tasks")
     kind = kind or detect(text, file)
     if kind not in (GITHUB, BEADS) and (count := len(_BOX.findall(text))) > _MOST_BOXES:
-        raise BadData(
-            f"the file contains {count:,} tasks", where=Place(file), hint="split it; plans cannot be that long"
-        )
+        hint = "split it; plans cannot be that long"
+        raise BadData(f"the file contains {count:,} tasks", where=Place(file), hint=hint)
     if kind in _KINDS:
         return _KINDS[kind][0](text, file)
     return _read_plan(data, file, kind)
@@ -102,22 +101,14 @@ def _story_key(home: str, story_id: str) -> str:
 
 
 def detect(text: str, file: str) -> str:
-    found = (
-        _detect_json(text, file)
-        if text.lstrip()[:1] in ("[", "{") and not _is_markdown(text)
-        else _detect_markdown(text, file)
-    )
-    if found:
-        return found
+    is_json = text.lstrip()[:1] in ("[", "{") and not re.match(r"\s*(?:\[ \]|\[x\]|\[[^\]\n]*\]\()", text)
+    if kind := _detect_json(text, file) if is_json else _detect_markdown(text, file):
+        return kind
     raise BadData(
         "the kind of source could not be detected from its content",
         where=Place(file),
         hint=f"specify it with --from: {', '.join(names())}",
     )
-
-
-def _is_markdown(text: str) -> bool:
-    return text.lstrip().startswith(("[ ]", "[x]")) or re.match(r"\s*\[[^\]\n]*\]\(", text) is not None
 
 
 def _detect_json(text: str, file: str) -> str:
@@ -152,11 +143,10 @@ def _detect_markdown(text: str, file: str) -> str:
         return "plan.md"
     if _are_all(_STEP, text):
         return "spec.md"
-    has_boxes = _BOX.search(text) is not None
     first = text.lstrip().partition("\n")[0]
     if markdown_sources.is_fix_plan(file) or re.search(r"\bfix[ _-]?plan\b", first, re.IGNORECASE):
         return FIX_PLAN
-    return CHECKLIST if has_boxes else ""
+    return CHECKLIST if _BOX.search(text) else ""
 
 
 def _are_all(pattern: re.Pattern[str], text: str) -> bool:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Any
 
+import msgspec
+
+from ralph.core.changes import EDITABLE
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.plan import Story
 from ralph.core.problems import Place, Problem
@@ -30,6 +35,23 @@ def decode_utf8(source: bytes, file: str) -> str:
 def _bad_byte(code: str, message: str, source: bytes, at: int, file: str) -> Problem:
     where = Place(file, source.count(b"\n", 0, at) + 1)
     return Problem(code, message, where, "restore the file from git, or save it as UTF-8 text")
+
+
+def checked_fields(story_id: str, fields: Mapping[str, Any], speaks: frozenset[str], layout: str) -> dict[str, Any]:
+    """New values of a story, with the right types. Raises IllegalChange for what the layout has no field for."""
+    name = f"story {one_line(story_id, 60)}"
+    if unknown := sorted(set(fields) - (EDITABLE & speaks)):
+        raise IllegalChange(f"{name}: {layout} has no field for {unknown[0]}")
+    try:
+        return {key: msgspec.convert(value, _field_types()[key]) for key, value in fields.items()}
+    except msgspec.ValidationError as error:
+        hint = "`ralph check` shows what a story needs"
+        raise IllegalChange(f"{name} would not be valid in {layout}: {error}", hint=hint) from None
+
+
+@cache
+def _field_types() -> dict[str, Any]:
+    return {field.name: field.type for field in msgspec.structs.fields(Story)}
 
 
 def prove_written(meant: Sequence[Story], read: Sequence[Story], names: Iterable[str], layout: str) -> None:

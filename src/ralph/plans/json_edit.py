@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from ralph.core.changes import EDITABLE, AddStory, Change, MoveStory, RemoveStory, SetFields
+from ralph.core.changes import AddStory, Change, MoveStory, RemoveStory, SetFields
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.plan import Story
 from ralph.core.text import one_line
-from ralph.plans.integrity import problems_of, prove_written
+from ralph.plans.integrity import checked_fields, problems_of, prove_written
 from ralph.plans.json_plan import D, Fault, Format, Peers, S, fields_of, known_keys, read
 from ralph.plans.json_text import BOM, Array, Object, Style, dump, escapes_non_ascii, last_line, style_of
 
@@ -104,14 +104,12 @@ class _Document:
 
     def _set(self, story_id: str, fields: dict[str, Any]) -> None:
         form = self._form
-        if wrong := sorted(set(fields) - (EDITABLE & form.speaks)):
-            raise IllegalChange(f"story {story_id}: {form.layout} has no field for {wrong[0]}")
+        values = checked_fields(story_id, fields, form.speaks, form.layout)
         at = self._position(story_id)
         item = self._array.items[at]
         old: dict[str, Any] = msgspec.json.decode(item)
         before = form.read_story(msgspec.convert(old, form.story), at + 1, {})
-        types = {field.name: field.type for field in fields_of(Story)}
-        after = msgspec.structs.replace(before, **{k: msgspec.convert(v, types[k]) for k, v in fields.items()})
+        after = msgspec.structs.replace(before, **values)
         was, will = form.write_story(before), form.write_story(after)
         keys = {key: value for key, value in will.items() if was[key] != value}
         if keys:

@@ -95,38 +95,32 @@ def with_plain_line_ends(source: str) -> str:
     return source if source.endswith("\n") else source + "\n"
 
 
-class _Container:
-    __slots__ = ("depth", "index", "is_empty", "is_quote", "quoted", "width")
-
-    def __init__(self, is_quote: bool, width: int, depth: int, quoted: bool, index: int) -> None:
-        self.is_quote = is_quote
-        self.width = width
-        """Columns that a line must be indented by to belong to this list item."""
-        self.depth = depth
-        self.quoted = quoted
-        self.index = index
-        """Index of the block for this list item."""
-        self.is_empty = True
+class _Container(Struct, gc=False):
+    is_quote: bool
+    width: int
+    """Columns that a line must be indented by to belong to this list item."""
+    depth: int
+    quoted: bool
+    index: int
+    """Index of the block for this list item."""
+    is_empty: bool = True
 
 
-class _Leaf:
+class _Leaf(Struct, gc=False):
     """The innermost open block."""
 
-    __slots__ = ("closer", "end", "fence", "heads_item", "is_text", "line", "start", "text", "until_blank")
-
-    def __init__(self, line: int, start: int, text: int, end: int, *, is_text: bool = False) -> None:
-        self.line = line
-        self.start = start
-        self.text = text
-        self.end = end
-        self.is_text = is_text
-        self.heads_item = False
-        """It is the first paragraph of a list item."""
-        self.fence = ""
-        """The run of ` or ~ that a fence was opened with."""
-        self.closer: re.Pattern[str] | None = None
-        """The text that marks the last line of an HTML block."""
-        self.until_blank = False
+    line: int
+    start: int
+    text: int
+    end: int
+    is_text: bool = False
+    heads_item: bool = False
+    """It is the first paragraph of a list item."""
+    fence: str = ""
+    """The run of ` or ~ that a fence was opened with."""
+    closer: re.Pattern[str] | None = None
+    """The text that marks the last line of an HTML block."""
+    until_blank: bool = False
 
     @property
     def is_opaque(self) -> bool:
@@ -245,7 +239,7 @@ class Reader:
             self._close(matched)
             self._mark_child()
             end = atx.end() + len(_without_closing(text[atx.end() : stop]))
-            self._emit(Kind.HEADING, self.line, self.start, at, atx.end(), end, level=len(atx[1]))
+            self._emit(Kind.HEADING, at, atx.end(), end, len(atx[1]))
             return True
         if first in "`~" and (fence := _FENCE.match(text, at, stop)):
             self._close(matched)
@@ -255,12 +249,12 @@ class Reader:
             return True
         if continues and first in "=-" and _SETEXT.match(text, at, stop):
             self._turn_into_heading(1 if first == "=" else 2)
-            self._emit(Kind.OTHER, self.line, self.start, at, at, self._trimmed(stop))
+            self._emit(Kind.OTHER, at, at, self._trimmed(stop))
             return True
         if first in "*-_" and _RULE.match(text, at, stop):
             self._close(matched)
             self._mark_child()
-            self._emit(Kind.OTHER, self.line, self.start, at, at, self._trimmed(stop))
+            self._emit(Kind.OTHER, at, at, self._trimmed(stop))
             return True
         return False
 
@@ -283,7 +277,7 @@ class Reader:
         if not continues:
             return True
         starts_at_one = marker[1] is None or int(marker[1]) == 1
-        return starts_at_one and not self._is_blank_from(marker.end())
+        return starts_at_one and bool(self.text[marker.end() : self.stop].strip(" \t"))
 
     def _enter_quote(self, at: int, width: int) -> None:
         self.column += width + 1
@@ -303,7 +297,7 @@ class Reader:
         depth, quoted = self._around()
         self._mark_child()
         index = len(self.out)
-        self._emit(Kind.OTHER if is_quote else Kind.ITEM, self.line, self.start, at, self.at, self.at)
+        self._emit(Kind.OTHER if is_quote else Kind.ITEM, at, self.at, self.at)
         inside = depth if is_quote or quoted else depth + 1
         self.containers.append(_Container(is_quote, width, inside, quoted or is_quote, index))
 
@@ -321,14 +315,10 @@ class Reader:
 
     def _close_leaf(self) -> None:
         leaf, self.leaf = self.leaf, None
-        if leaf is None:
-            return
-        if not leaf.is_text:
-            self._emit(Kind.OTHER, leaf.line, leaf.start, leaf.text, leaf.text, leaf.end)
-        elif leaf.heads_item:
+        if leaf is not None and leaf.heads_item:
             self._fill_item(leaf)
-        else:
-            self._emit(Kind.TEXT, leaf.line, leaf.start, leaf.text, leaf.text, leaf.end)
+        elif leaf is not None:
+            self._emit(Kind.TEXT if leaf.is_text else Kind.OTHER, leaf.text, leaf.text, leaf.end, 0, leaf)
 
     def _fill_item(self, leaf: _Leaf) -> None:
         """The item was added when its marker was read; now its text is known."""
@@ -342,16 +332,18 @@ class Reader:
         assert leaf is not None
         if leaf.heads_item:
             self._fill_item(leaf)
-        self._emit(Kind.HEADING, leaf.line, leaf.start, leaf.text, leaf.text, leaf.end, level=level)
+        self._emit(Kind.HEADING, leaf.text, leaf.text, leaf.end, level, leaf)
 
-    def _emit(self, kind: Kind, line: int, start: int, marker: int, text: int, end: int, level: int = 0) -> None:
+    def _emit(self, kind: Kind, marker: int, text: int, end: int, level: int = 0, leaf: _Leaf | None = None) -> None:
+        """Add a block that starts on the first line of this leaf, or else on the current line."""
         depth, quoted = self._around()
+        first = leaf or self
         box = -1
         if quoted:
             kind, level = Kind.OTHER, 0
         elif kind is Kind.HEADING and CHECKBOX.match(self.text, text, end):
             box = text + 1
-        self.out.append(Block(kind, depth, line, start, marker, text, end, box, level))
+        self.out.append(Block(kind, depth, first.line, first.start, marker, text, end, box, level))
 
     def _around(self) -> tuple[int, bool]:
         if not self.containers:
@@ -386,9 +378,6 @@ class Reader:
 
     def _trimmed(self, end: int) -> int:
         return self.start + len(self.text[self.start : end].rstrip(" \t"))
-
-    def _is_blank_from(self, at: int) -> bool:
-        return not self.text[at : self.stop].strip(" \t")
 
 
 def _closes(fence: str, line: str) -> bool:

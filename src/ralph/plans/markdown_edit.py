@@ -5,17 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from difflib import SequenceMatcher
-from functools import cache
 from itertools import pairwise
 from typing import Any
-
-import msgspec
 
 from ralph.core.changes import EDITABLE, AddStory, Change, MoveStory, RemoveStory, SetFields, apply
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.text import one_line
-from ralph.plans.integrity import decode_utf8, prove_written
+from ralph.plans.integrity import checked_fields, decode_utf8, prove_written
 from ralph.plans.markdown import Block, Kind, newline_of, with_plain_line_ends
 from ralph.plans.markdown_stories import (
     FIELDS,
@@ -89,24 +86,11 @@ def _checked(change: Change, dialect: Dialect) -> Change:
 
 
 def _checked_fields(story_id: str, fields: dict[str, Any], dialect: Dialect) -> dict[str, Any]:
-    name = f"story {one_line(story_id, 60)}"
-    if wrong := sorted(set(fields) - (EDITABLE & dialect.speaks)):
-        raise IllegalChange(f"{name}: {dialect.layout} has no field for {wrong[0]}")
-    try:
-        values = {key: msgspec.convert(value, _types_of_fields()[key]) for key, value in fields.items()}
-    except msgspec.ValidationError as error:
-        raise IllegalChange(f"{name} would not be valid in {dialect.layout}: {error}") from None
+    values = checked_fields(story_id, fields, dialect.speaks, dialect.layout)
     if values.get("state", State.TODO) not in dialect.states:
-        raise IllegalChange(
-            f"{dialect.layout} has no state for {values['state']}",
-            hint=f"it supports {', '.join(sorted(dialect.states))}",
-        )
+        hint = f"it supports {', '.join(sorted(dialect.states))}"
+        raise IllegalChange(f"{dialect.layout} has no state for {values['state']}", hint=hint)
     return values
-
-
-@cache
-def _types_of_fields() -> dict[str, Any]:
-    return {field.name: field.type for field in msgspec.structs.fields(Story)}
 
 
 def _read(text: str, dialect: Dialect) -> Reading:

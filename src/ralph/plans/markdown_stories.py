@@ -129,7 +129,7 @@ class _Body:
                     self._read_paragraph(index, block)
                 elif depth == self.depth + 1 and self._is_in_notes_item():
                     values = _lines(self.text[block.text : block.end])
-                    self._add("notes", Form.LINE, values, index, block.start, block.text, block.end)
+                    self.pieces.append(Piece("notes", Form.LINE, values, index, block.start, block.text, block.end))
             elif kind is Kind.HEADING and depth == self.depth:
                 self._read_heading(index, block)
         return self.pieces
@@ -141,7 +141,7 @@ class _Body:
         name = self.text[block.text : block.end].strip(" \t*_:").lower()
         field = LABELS.get(name, "other")
         self._enter(field)
-        self._add(field, Form.HEAD, (), index, block.start, block.text, block.end)
+        self.pieces.append(Piece(field, Form.HEAD, (), index, block.start, block.text, block.end))
 
     def _read_paragraph(self, index: int, block: Block) -> None:
         start, at = block.start, block.text
@@ -159,18 +159,19 @@ class _Body:
         if found := self._labelled(at, stop):
             field, value_at, values = found
             self._enter("" if values and field not in ("notes", "criteria") else field, takes_items=not values)
-            self._add(field, Form.LABELLED if values else Form.HEAD, values, index, start, value_at, stop)
+            form = Form.LABELLED if values else Form.HEAD
+            self.pieces.append(Piece(field, form, values, index, start, value_at, stop))
             return
         line = self.text[at:stop].rstrip(" \t")
         match self.section:
             case "" | "description":
-                self._add("description", Form.LINE, (unescape(line),), index, start, at, stop)
+                self.pieces.append(Piece("description", Form.LINE, (unescape(line),), index, start, at, stop))
             case "notes":
-                self._add("notes", Form.LINE, (unescape(line),), index, start, at, stop)
+                self.pieces.append(Piece("notes", Form.LINE, (unescape(line),), index, start, at, stop))
             case "verify" if commands := code_spans(line):
-                self._add("verify", Form.LINE, commands, index, start, at, stop)
+                self.pieces.append(Piece("verify", Form.LINE, commands, index, start, at, stop))
             case "depends_on" if ids := self._ids(line):
-                self._add("depends_on", Form.LINE, ids, index, start, at, stop)
+                self.pieces.append(Piece("depends_on", Form.LINE, ids, index, start, at, stop))
 
     def _read_item(self, index: int, block: Block) -> None:
         text, at = self.text, block.text
@@ -183,7 +184,8 @@ class _Body:
             if not values:
                 self.level = block.depth + 1
                 self._enter(field)
-            self._add(field, Form.LABELLED if values else Form.HEAD, values, index, block.start, value_at, block.end)
+            form = Form.LABELLED if values else Form.HEAD
+            self.pieces.append(Piece(field, form, values, index, block.start, value_at, block.end))
             return
         value = _one_line(text[at : block.end])
         field, values = BULLET, (unescape(value),)
@@ -197,7 +199,7 @@ class _Body:
             case "depends_on" if self.takes_items:
                 field, values = "depends_on", self._ids(value)
         if value:
-            self._add(field, Form.ITEM, values, index, block.start, at, block.end)
+            self.pieces.append(Piece(field, Form.ITEM, values, index, block.start, at, block.end))
 
     def _labelled(self, at: int, stop: int) -> tuple[str, int, tuple[str, ...]] | None:
         """The field, where its value starts, and the values. None if it only looks like a label."""
@@ -224,11 +226,6 @@ class _Body:
 
     def _is_in_notes_item(self) -> bool:
         return bool(self.pieces) and self.pieces[-1].field == "notes" and self.pieces[-1].form is not Form.ITEM
-
-    def _add(
-        self, field: str, form: Form, values: tuple[str, ...], index: int, start: int, text: int, stop: int
-    ) -> None:
-        self.pieces.append(Piece(field, form, values, index, start, text, stop))
 
 
 def _one_line(text: str) -> str:

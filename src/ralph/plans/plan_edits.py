@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import chain, count
 
 import msgspec
 
@@ -24,18 +25,10 @@ def next_id(taken: Iterable[str], first: str = "US-001", *, like: str = "") -> s
     numbered = [match for match in map(_NUMBERED.fullmatch, ids) if match]
     model = _NUMBERED.fullmatch(like) or (numbered[-1] if numbered else None)
     if model is None:
-        return _free(first, set(ids))
+        return next(name for name in chain([first], (f"{first}-{n}" for n in count(2))) if name not in ids)
     prefix, digits = model.groups()
     highest = max((int(match[2]) for match in numbered if match[1] == prefix), default=int(digits))
     return f"{prefix}{highest + 1:0{len(digits)}}"
-
-
-def _free(wanted: str, taken: set[str]) -> str:
-    number = 2
-    found = wanted
-    while found in taken:
-        found, number = f"{wanted}-{number}", number + 1
-    return found
 
 
 def insert(plan: Plan, story: Story, after: str | None = None) -> AddStory:

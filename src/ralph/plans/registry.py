@@ -16,17 +16,11 @@ RESERVED = frozenset({"archive", "configs", "locks", "logs", "prompts", "runs", 
 _PRD = re.compile(r"prd-[0-9]+", re.IGNORECASE)
 
 
-def is_reserved(name: str) -> bool:
-    return name.lower() in RESERVED or _PRD.fullmatch(name) is not None
-
-
 def feature_name(name: str) -> str:
     """Return `name` if it is valid as a feature's folder."""
-    if is_reserved(safe_name(name, "feature")):
-        raise UsageError(
-            f"a feature cannot be called {name}: .ralph/{name} is reserved",
-            hint="choose another name, e.g. user-login",
-        )
+    if safe_name(name, "feature").lower() in RESERVED or _PRD.fullmatch(name):
+        hint = "choose another name, e.g. user-login"
+        raise UsageError(f"a feature cannot be called {name}: .ralph/{name} is reserved", hint=hint)
     return name
 
 
