@@ -20,7 +20,7 @@ from ralph.core.plan import Plan
 from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line, plural
 from ralph.importing.convert import Converted, Exported, convert, export_text, export_to
-from ralph.importing.imports import Imported, Wish, import_stories
+from ralph.importing.imports import Imported, ImportRequest, import_stories
 from ralph.importing.sources import gather
 from ralph.importing.stories import Done
 from ralph.plans.beads import TOOLS, Difference, Kind, compare, find
@@ -68,7 +68,7 @@ _SHOWN_IMPORT = 20
 def import_plan(args: Namespace) -> int:
     layout, name = layout_and_name(args)
     done = import_stories(
-        Wish(
+        ImportRequest(
             root=choose_root(args.project_dir, Path.cwd(), os.environ),
             sources=gather(args.source, sys.stdin.buffer.read),
             kind=args.kind,

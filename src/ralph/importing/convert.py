@@ -95,8 +95,8 @@ def export_to(opened: OpenPlan, wanted: str, folder: Path, now: float) -> Export
     files = _carried(opened, ref, fresh_files(ref, request, Toolchain()))
     root.mkdir(parents=True, exist_ok=True)
     placed = place(root, files, now)
-    found = tuple(losses(opened.plan, composed.in_file, composed.ids))
-    return Exported(composed.source, found, composed.ids, ref, placed.made)
+    lost = tuple(losses(opened.plan, composed.in_file, composed.ids))
+    return Exported(composed.source, lost, composed.ids, ref, placed.made)
 
 
 def convert(
@@ -262,9 +262,9 @@ def _is_trusted(opened: OpenPlan, env: Mapping[str, str]) -> bool:
 def _stale_settings(opened: OpenPlan, new: PlanRef) -> list[str]:
     """Settings that still refer to the old plan."""
     config = opened.settings.config
-    found = []
+    warnings = []
     if config.layout not in ("auto", new.layout):
-        found.append(f"the setting `layout` is {config.layout}: `ralph config set layout {new.layout}`")
+        warnings.append(f"the setting `layout` is {config.layout}: `ralph config set layout {new.layout}`")
     if config.ralph_dir and not traits(new.layout).any_folder:
-        found.append("the setting `ralph_dir` names the folder of a tasks.json: `ralph config unset ralph_dir`")
-    return found
+        warnings.append("the setting `ralph_dir` names the folder of a tasks.json: `ralph config unset ralph_dir`")
+    return warnings

@@ -59,7 +59,7 @@ MOST = 1000
 """More stories than this are unmanageable, and a large Markdown plan is slow to write."""
 
 
-class Wish(Struct, frozen=True, kw_only=True):
+class ImportRequest(Struct, frozen=True, kw_only=True):
     """What to import, and where to."""
 
     root: Path
@@ -100,24 +100,24 @@ class Imported(Struct, frozen=True):
     """Stories came with commands that the user has to trust before a run."""
 
 
-def import_stories(wish: Wish, env: Mapping[str, str]) -> Imported:
+def import_stories(request: ImportRequest, env: Mapping[str, str]) -> Imported:
     refuse_inside_loop(env, "import stories")
-    batches = [_near(sources.read(source.data, source.name, wish.kind), wish.root) for source in wish.sources]
-    found = _target(wish, env)
-    if found is None:
-        return _start(wish, batches, env)
-    ref, settings = found
-    if any(os.path.realpath(source.name) == os.path.realpath(ref.path) for source in wish.sources):
+    batches = [_near(sources.read(source.data, source.name, request.kind), request.root) for source in request.sources]
+    target = _target(request, env)
+    if target is None:
+        return _start(request, batches, env)
+    ref, settings = target
+    if any(os.path.realpath(source.name) == os.path.realpath(ref.path) for source in request.sources):
         raise UsageError(f"{ref.path} is the plan itself", hint="name another plan with --into, or another file")
-    if wish.dry:
-        return _append(wish, batches, ref, settings, env)
+    if request.dry:
+        return _append(request, batches, ref, settings, env)
     if is_at_work(plan_state(ref, env)):
         raise LockHeld(
             f"a run is active on {ref.path} and would mistake new stories for its agent's",
             hint="import them when it has ended; `ralph add` queues single stories",
         )
     with turn(ref, env):
-        return _append(wish, batches, ref, settings, env)
+        return _append(request, batches, ref, settings, env)
 
 
 def _near(batch: Batch, root: Path) -> Batch:
@@ -129,47 +129,48 @@ def _near(batch: Batch, root: Path) -> Batch:
     return msgspec.structs.replace(batch, items=tuple(markdown_sources.shortened(item, where) for item in batch.items))
 
 
-def _target(wish: Wish, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | None:
+def _target(request: ImportRequest, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | None:
     """The existing plan to import into, or None to create a new one."""
-    named = bool(wish.layout or wish.into or wish.ralph_dir)
+    named = bool(request.layout or request.into or request.ralph_dir)
     if not named:
-        config = load(root=wish.root, layout="", name=None, env=env, flags={}).config
-        if not find_plans(wish.root, Choice()) and not (config.ralph_dir and (wish.root / config.ralph_dir).is_dir()):
-            _refuse_to_append(wish)
+        config = load(root=request.root, layout="", name=None, env=env, flags={}).config
+        has_folder = config.ralph_dir and (request.root / config.ralph_dir).is_dir()
+        if not has_folder and not find_plans(request.root, Choice()):
+            _refuse_to_append(request)
             return None
-        args = Namespace(project_dir=str(wish.root), layout=None, feature=None, prd=None, ralph_dir=None, config=None)
-        return open_ref(args, env)
-    refs = find_plans(wish.root, Choice(layout=wish.layout, ralph_dir=wish.ralph_dir))
-    if wish.ralph_dir:
+        unset = dict.fromkeys(("layout", "feature", "prd", "ralph_dir", "config"))
+        return open_ref(Namespace(project_dir=str(request.root), **unset), env)
+    refs = find_plans(request.root, Choice(layout=request.layout, ralph_dir=request.ralph_dir))
+    if request.ralph_dir:
         refs = [ref for ref in refs if ref.path.exists()]
-    elif wish.into:
-        refs = [ref for ref in refs if wish.into in (ref.name, f"PRD-{ref.name}", ref.folder.name)]
+    elif request.into:
+        refs = [ref for ref in refs if request.into in (ref.name, f"PRD-{ref.name}", ref.folder.name)]
     if len(refs) > 1:
-        listed = ", ".join(str(ref.path.relative_to(wish.root)) for ref in refs[:10])
+        listed = ", ".join(str(ref.path.relative_to(request.root)) for ref in refs[:10])
         raise UsageError(f"several plans match: {listed}", hint="name one with --feature or --prd, and --layout")
     if not refs:
-        _refuse_to_append(wish)
+        _refuse_to_append(request)
         return None
-    return refs[0], load(root=wish.root, layout=refs[0].layout, name=None, env=env, flags={})
+    return refs[0], load(root=request.root, layout=refs[0].layout, name=None, env=env, flags={})
 
 
-def _refuse_to_append(wish: Wish) -> None:
-    if wish.append:
-        raise UsageError(
-            f"no plan to append to in {wish.root}",
-            hint="leave out --append to create one, or name it with --feature",
-        )
+def _refuse_to_append(request: ImportRequest) -> None:
+    if request.append:
+        hint = "leave out --append to create one, or name it with --feature"
+        raise UsageError(f"no plan to append to in {request.root}", hint=hint)
 
 
-def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, env: Mapping[str, str]) -> Imported:
+def _append(
+    request: ImportRequest, batches: list[Batch], ref: PlanRef, settings: Settings, env: Mapping[str, str]
+) -> Imported:
     store = store_for(ref, env)
     loaded = store.load()
     plan = loaded.plan
     if _is_untouched(loaded, ref):
-        return _start(wish, batches, env, instead=(ref, loaded))
+        return _start(request, batches, env, instead=(ref, loaded))
     record = read_imports(ref, env)
     there = {**{key: s for key, s in record.items() if plan.story(s)}, **sources_in(plan)}
-    items, skipped, settled = _chosen(wish, batches, record, there)
+    items, skipped, settled = _chosen(request, batches, record, there)
     report = _report(ref, batches, skipped, len(settled))
     if not items:
         return report
@@ -199,7 +200,7 @@ def _append(wish: Wish, batches: list[Batch], ref: PlanRef, settings: Settings, 
         problems=(*report.problems, *made.problems, *reworded(made.stories, planned.plan, {}), *linted),
         names_commands=any(story.verify for story in stories),
     )
-    if not wish.dry:
+    if not request.dry:
         _written(lambda: store.save(loaded, changes, made.why), ref)
         write_imports(ref, env, record | made.keys)
     return report
@@ -213,19 +214,23 @@ def _is_untouched(loaded: Loaded, ref: PlanRef) -> bool:
 
 
 def _start(
-    wish: Wish, batches: list[Batch], env: Mapping[str, str], *, instead: tuple[PlanRef, Loaded] | None = None
+    request: ImportRequest,
+    batches: list[Batch],
+    env: Mapping[str, str],
+    *,
+    instead: tuple[PlanRef, Loaded] | None = None,
 ) -> Imported:
     """A new plan, or one that replaces (`instead`) an existing plan with only examples in it."""
-    name = instead[0].layout if instead else wish.layout or DEFAULT_LAYOUT
+    name = instead[0].layout if instead else request.layout or DEFAULT_LAYOUT
     form = layout(name)
-    request = Request(root=wish.root, layout=name, name=wish.into, ralph_dir=wish.ralph_dir, now=wish.now)
-    ref = instead[0] if instead else refer(request)
+    scaffold = Request(root=request.root, layout=name, name=request.into, ralph_dir=request.ralph_dir, now=request.now)
+    ref = instead[0] if instead else refer(scaffold)
     refuse_two_plans_in_one_folder(ref)
-    date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(wish.now))
-    facts = ProjectFacts(name=wish.into or batches[0].name or ref.name or wish.root.name, date=date)
+    date = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(request.now))
+    facts = ProjectFacts(name=request.into or batches[0].name or ref.name or request.root.name, date=date)
     _, sample = new_plan(form, ref, facts)
     # A record of an earlier plan in this place is none of the new one's business.
-    items, skipped, settled = _chosen(wish, batches, {}, {})
+    items, skipped, settled = _chosen(request, batches, {}, {})
     report = _report(ref, batches, skipped, len(settled))
     if not items:
         return report
@@ -242,8 +247,8 @@ def _start(
         plan = msgspec.structs.replace(old, stories=made.stories, verify=(*old.verify, *verify))
     composed = compose(plan, form, ref, facts, phases=made.phases, exact=bool(instead))
     loaded = Loaded(composed.in_file, composed.in_file, composed.source, _sidecar(made, form))
-    settings = load(root=wish.root, layout=name, name=None, env=env, flags={})
-    known_checks = bool(find(RealTree(wish.root)).checks)
+    settings = load(root=request.root, layout=name, name=None, env=env, flags={})
+    known_checks = bool(find(RealTree(request.root)).checks)
     linted = _linted(loaded, ref, settings, None, known_checks=known_checks)
     names_commands = bool(verify) or any(story.verify for story in plan.stories)
     changed = reworded(made.stories, composed.in_file, composed.ids)
@@ -254,13 +259,13 @@ def _start(
         problems=(*report.problems, *made.problems, *changed, *linted),
         names_commands=names_commands,
     )
-    if wish.dry:
+    if request.dry:
         return report
     if instead:
         _written(lambda: write_bytes(ref.path, composed.source), ref)
     else:
-        request = msgspec.structs.replace(request, plan=plan, phases=made.phases, is_foreign=names_commands)
-        started = start_plan(request, env)
+        scaffold = msgspec.structs.replace(scaffold, plan=plan, phases=made.phases, is_foreign=names_commands)
+        started = start_plan(scaffold, env)
         report = msgspec.structs.replace(report, made=started.placed.touched, warnings=started.warnings)
     if loaded.sidecar.stories:
         write_sidecar(plan_state(ref, env) / SIDECAR, loaded.sidecar)
@@ -280,7 +285,7 @@ def _sidecar(made: Made, form: Layout) -> Sidecar:
 
 
 def _chosen(
-    wish: Wish, batches: list[Batch], record: Mapping[str, str], there: Mapping[str, str]
+    request: ImportRequest, batches: list[Batch], record: Mapping[str, str], there: Mapping[str, str]
 ) -> tuple[list[Item], tuple[Known, ...], frozenset[str]]:
     """What is new, what was imported before, and the keys of finished work that is skipped."""
     items: dict[str, Item] = {}
@@ -289,12 +294,12 @@ def _chosen(
     for item in in_order([item for batch in batches for item in batch.items]):
         if item.key in there:
             skipped.append(Known(item.key, there[item.key], is_there=True))
-        elif item.key in record and not wish.again:
+        elif item.key in record and not request.again:
             skipped.append(Known(item.key, record[item.key], is_there=False))
             settled.add(item.key)
-        elif item.state is State.DONE and wish.done is Done.SKIP:
+        elif item.state is State.DONE and request.done is Done.SKIP:
             settled.add(item.key)
-        elif item.state is State.DONE and wish.done is Done.TODO:
+        elif item.state is State.DONE and request.done is Done.TODO:
             items[item.key] = msgspec.structs.replace(item, state=State.TODO)
         else:
             items[item.key] = item
@@ -323,13 +328,13 @@ def _linted(
     loaded: Loaded, ref: PlanRef, settings: Settings, ids: set[str] | None, *, known_checks: bool = False
 ) -> list[Problem]:
     """What `ralph check` would report about these stories and the whole plan."""
-    found = lint(
+    problems = lint(
         loaded.in_file,
         Places(loaded.in_file, loaded.source, str(ref.path)),
         has_checks=known_checks or has_checks(settings.config),
         review_cap=settings.config.review.cap,
     )
-    return [p for p in found if ids is None or not p.story or p.story in ids or p.code == "example"]
+    return [p for p in problems if ids is None or not p.story or p.story in ids or p.code == "example"]
 
 
 def _written(write: Callable[[], object], ref: PlanRef) -> None:

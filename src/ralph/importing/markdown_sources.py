@@ -64,9 +64,9 @@ class _Document:
         if block.box >= 0 or _MARK.match(raw):
             is_done = is_done or raw[1] in "xX"
             raw = raw[3:].lstrip()
-        found = body.read(self.text, blocks_nested(self.text, self.blocks, at, end), every_item=True)
+        content = body.read(self.text, blocks_nested(self.text, self.blocks, at, end), every_item=True)
         title = wording.title(raw) or "(no title)"
-        description = found.description
+        description = content.description
         if title.endswith("…"):  # it was cut
             description = f"{wording.line(raw)}\n\n{description}".strip()
         above = [words for _, words in (*self._headings, *self._groups)]
@@ -76,11 +76,11 @@ class _Document:
                 key=self.unique(*above, wording.slug(raw)),
                 title=title,
                 description=description,
-                criteria=found.criteria,
+                criteria=content.criteria,
                 priority=priority,
                 state=State.DONE if is_done or wording.looks_done(raw) else State.TODO,
-                notes=found.notes,
-                verify=found.verify,
+                notes=content.notes,
+                verify=content.verify,
                 phase=" › ".join(inner),
                 line=block.line,
             )
@@ -247,21 +247,21 @@ def _end_of_task(blocks: list[Block], at: int, limit: int) -> int:
 def _headed_task(document: _Document, at: int, end: int, head: re.Match[str]) -> Item:
     text, blocks = document.text, document.blocks
     block = blocks[at]
-    found = body.read(text, blocks[at + 1 : end], every_item=False)
+    content = body.read(text, blocks[at + 1 : end], every_item=False)
     raw = head["title"]
     is_ticked = block.box >= 0 and text[block.box] != " "
-    is_done = is_ticked or wording.looks_done(raw) or (found.boxes > 0 and found.boxes == found.ticked)
+    is_done = is_ticked or wording.looks_done(raw) or (content.boxes > 0 and content.boxes == content.ticked)
     section = text[block.start : blocks[end].start if end < len(blocks) else len(text)]
     needs = [number for line in _TASK_NEEDS.finditer(section) for number in _NUMBER.findall(line["what"])]
     return Item(
         key=document.unique(head["number"], wording.slug(raw)),
         title=wording.title(raw) or f"Task {head['number']}",
-        description=_described(found.description),
-        criteria=found.criteria,
+        description=_described(content.description),
+        criteria=content.criteria,
         depends_on=tuple(dict.fromkeys(number.lower() for number in needs)),
         state=State.DONE if is_done else State.TODO,
-        notes=found.notes,
-        verify=found.verify,
+        notes=content.notes,
+        verify=content.verify,
         line=block.line,
     )
 

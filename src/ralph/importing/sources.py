@@ -165,20 +165,20 @@ class Source(Struct, frozen=True):
     data: bytes
 
 
-def gather(given: str, read_stdin: Callable[[int], bytes]) -> tuple[Source, ...]:
-    if given == "-":
+def gather(name: str, read_stdin: Callable[[int], bytes]) -> tuple[Source, ...]:
+    if name == "-":
         data = read_stdin(LARGEST_PLAN + 1)
         if len(data) > LARGEST_PLAN:
             raise BadData(f"stdin is larger than {LARGEST_PLAN:,} bytes", where=Place("-"))
         return (Source("-", data),)
-    if not given or not os.path.lexists(given):
-        raise UsageError(f"{one_line(repr(given), 80)} does not exist", hint="pass a file, a folder, or - for stdin")
-    path = Path(given)
+    if not name or not os.path.lexists(name):
+        raise UsageError(f"{one_line(repr(name), 80)} does not exist", hint="pass a file, a folder, or - for stdin")
+    path = Path(name)
     if not path.is_dir():
         if not path.is_file():  # a pipe or a device: the hint must not suggest removing it
             hint = "pass a file, a folder, or - for stdin"
-            raise UsageError(f"{one_line(repr(given), 80)} is not a regular file", hint=hint)
-        return (Source(given, read_bytes(path)),)
+            raise UsageError(f"{one_line(repr(name), 80)} is not a regular file", hint=hint)
+        return (Source(name, read_bytes(path)),)
     return tuple(Source(str(file), read_bytes(file)) for file in _in_folder(path))
 
 

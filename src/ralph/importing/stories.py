@@ -238,9 +238,9 @@ def _refuse_circles(stories: Sequence[Story], items: Sequence[Item], file: str) 
         Story(id=names[s.id], title="", depends_on=tuple(names[d] for d in s.depends_on if d in names), line=s.line)
         for s in stories
     ]
-    found = [problem for problem in problems_of(alone, file) if problem.code == "dependency-cycle"]
-    if found:
-        raise PlanError.of(found)
+    cycles = [problem for problem in problems_of(alone, file) if problem.code == "dependency-cycle"]
+    if cycles:
+        raise PlanError.of(cycles)
 
 
 def _name(item: Item) -> str:

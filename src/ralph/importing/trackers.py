@@ -77,8 +77,8 @@ def _names_in(record: Record, key: str) -> list[str]:
     """The names in a list of names or of objects with a name."""
     value = record.get(key)
     listed = value if isinstance(value, list) else []
-    found = [entry.get("name") if isinstance(entry, dict) else entry for entry in listed]
-    return [name for name in found if isinstance(name, str)]
+    names = [entry.get("name") if isinstance(entry, dict) else entry for entry in listed]
+    return [name for name in names if isinstance(name, str)]
 
 
 GITHUB = "github"
@@ -136,9 +136,9 @@ def _issue(record: Record, file: str, line: int) -> Item:
     where = _URL.search(url)
     home = where[1] if where else ""
     text = with_plain_line_ends(_text_of(record, "body"))
-    found = body.read(text, scan(text), every_item=False)
-    parts = [key for words in found.criteria if _ONLY_ISSUE.fullmatch(words) for key in _keys(words, home)]
-    criteria = tuple(c for c in found.criteria if not _ONLY_ISSUE.fullmatch(c) and not _OATH.match(c))
+    content = body.read(text, scan(text), every_item=False)
+    parts = [key for words in content.criteria if _ONLY_ISSUE.fullmatch(words) for key in _keys(words, home)]
+    criteria = tuple(c for c in content.criteria if not _ONLY_ISSUE.fullmatch(c) and not _OATH.match(c))
     labels = _names_in(record, "labels")
     milestone = record.get("milestone")
     needs = dict.fromkeys((*_needs(text, home), *parts))
@@ -146,12 +146,12 @@ def _issue(record: Record, file: str, line: int) -> Item:
     return Item(
         key=key,
         title=title,
-        description=found.description,
+        description=content.description,
         criteria=criteria,
         priority=next((level for label in labels if (level := level_of(label))), 0),
         depends_on=tuple(need for need in needs if need != key),
         state=State.DONE if _text_of(record, "state").lower() == "closed" else State.TODO,
-        notes="\n".join(part for part in (found.notes, wording.line(url)) if part),
+        notes="\n".join(part for part in (content.notes, wording.line(url)) if part),
         phase=wording.title(_text_of(milestone, "title")) if isinstance(milestone, dict) else "",
         line=line,
     )
@@ -220,9 +220,9 @@ def _bead(record: Record, name: str, file: str, line: int) -> _Bead:
     if not title:
         raise BadData(f"bead {name} has no title", where=Place(file, line), hint="add one, then export it again")
     texts = [_text_of(record, key) for key in ("description", "design")]
-    found = [_body(text, every_item=False) for text in texts]
+    bodies = [_body(text, every_item=False) for text in texts]
     wanted = _body(_text_of(record, "acceptance_criteria"), every_item=True)
-    criteria = (*wanted.criteria, *(line for line in wanted.description.split("\n") if line), *found[0].criteria)
+    criteria = (*wanted.criteria, *(line for line in wanted.description.split("\n") if line), *bodies[0].criteria)
     status = _text_of(record, "status")
     needs, parent = _links(record, name)
     priority = record.get("priority")
@@ -231,7 +231,7 @@ def _bead(record: Record, name: str, file: str, line: int) -> _Bead:
         Item(
             key=f"{BEADS}:{name}",
             title=title,
-            description="\n\n".join(part.description for part in found if part.description),
+            description="\n\n".join(part.description for part in bodies if part.description),
             criteria=tuple(dict.fromkeys(criteria)),
             priority=min(max(int(priority), 0), 99) + 1 if is_number and priority is not None else 3,
             depends_on=tuple(needs),

@@ -76,10 +76,10 @@ class Beads:
         return Path(self._program).stem
 
     def show(self, bead_id: str) -> Bead:
-        found = self._show([bead_id])
-        if not found:
+        beads = self._show([bead_id])
+        if not beads:
             raise NoSuchBead(f"{self.name} has no bead {bead_id}", hint=f"list the beads with `{self.name} list`")
-        return found[0]
+        return beads[0]
 
     def statuses(self, ids: Iterable[str]) -> dict[str, str]:
         """The status of each existing bead. One call for many; if one is missing, each is asked for separately."""
@@ -110,9 +110,9 @@ class Beads:
             answer = msgspec.json.decode(out, type=list[dict[str, Any]] | dict[str, Any])
             return [_bead(fields) for fields in (answer if isinstance(answer, list) else [answer])]
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
-            said = one_line(out.decode(errors="replace"), 80)
+            output = one_line(out.decode(errors="replace"), 80)
             raise BadData(
-                f"{self.name} did not return beads as JSON ({error}): {said!r}",
+                f"{self.name} did not return beads as JSON ({error}): {output!r}",
                 hint=f"run `{self.name} show {ids[0]} --json` to see what it prints",
             ) from None
 
@@ -130,8 +130,8 @@ class Beads:
     def _failed(self, code: int, err: bytes, out: bytes) -> BadData | SetupError:
         failure = _failure(err) or _failure(out)
         if failure is None:
-            said = one_line((err or out).decode(errors="replace"), 200)
-            return SetupError(f"{self.name} failed with exit code {code}" + (f": {said}" if said else ""))
+            output = one_line((err or out).decode(errors="replace"), 200)
+            return SetupError(f"{self.name} failed with exit code {code}" + (f": {output}" if output else ""))
         message = f"{self.name}: {one_line(failure.message or failure.code or 'failed', 200)}"
         error = NoSuchBead if failure.code == "ISSUE_NOT_FOUND" else SetupError
         return error(message, hint=one_line(failure.hint or "", 200))
@@ -195,14 +195,14 @@ class Difference(Struct, frozen=True):
 
 def compare(plan: Plan, beads: Mapping[str, str]) -> list[Difference]:
     """The disagreements, in the order of the spec. `beads`: ID → status."""
-    found = []
+    differences = []
     for story in plan.stories:
-        says = "done" if story.is_done else "open"
+        state = "done" if story.is_done else "open"
         status = beads.get(story.ref, "")
         if not story.ref:
-            found.append(Difference(story.id, "", Kind.UNTRACKED, says, ""))
+            differences.append(Difference(story.id, "", Kind.UNTRACKED, state, ""))
         elif status in ("", "tombstone"):  # a deleted bead leaves a tombstone
-            found.append(Difference(story.id, story.ref, Kind.UNKNOWN, says, status))
+            differences.append(Difference(story.id, story.ref, Kind.UNKNOWN, state, status))
         elif (status == "closed") != story.is_done:
-            found.append(Difference(story.id, story.ref, Kind.DIFFERS, says, status))
-    return found
+            differences.append(Difference(story.id, story.ref, Kind.DIFFERS, state, status))
+    return differences

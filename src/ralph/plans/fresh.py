@@ -44,25 +44,25 @@ class Loss(Struct, frozen=True):
 
 def losses(before: Plan, after: Plan, ids: Mapping[str, str]) -> list[Loss]:
     """`ids`: old ID → new ID, in the order of the new plan."""
-    found = list(_of_plan(before, after))
+    changes = list(_of_plan(before, after))
     if [ids[story.id] for story in before.stories] != [story.id for story in after.stories]:
-        found.append(Loss("", "order", Fate.CHANGED, "the stories are in order of priority"))
+        changes.append(Loss("", "order", Fate.CHANGED, "the stories are in order of priority"))
     now = {story.id: story for story in after.stories}
     moved = before.verify if not after.verify else ()
     for story in before.stories:
-        found += _of_story(story, now[ids[story.id]], ids, moved)
-    return found
+        changes += _of_story(story, now[ids[story.id]], ids, moved)
+    return changes
 
 
 def kept_beside(in_file: Plan, merged: Plan, ids: Mapping[str, str]) -> list[Loss]:
     """Values that are not in the file."""
     old = {new: story_id for story_id, new in ids.items()}
-    found = []
+    kept = []
     for alone, whole in zip(in_file.stories, merged.stories, strict=True):
         for name in Story.__struct_fields__:
             if getattr(alone, name) != getattr(whole, name):
-                found.append(Loss(old[whole.id], name, Fate.BESIDE))
-    return found
+                kept.append(Loss(old[whole.id], name, Fate.BESIDE))
+    return kept
 
 
 def _of_plan(before: Plan, after: Plan) -> Iterator[Loss]:
@@ -176,10 +176,10 @@ def plainly(plan: Plan, form: Layout) -> Plan:
     def read_back(story: Story) -> Story | None:
         try:
             text = write(Plan(name="x", stories=(story,)), {}).encode()
-            found = form.parse(text, form.NAME).stories
+            stories = form.parse(text, form.NAME).stories
         except (PlanError, UnicodeEncodeError):
             return None
-        return found[0] if len(found) == 1 else None
+        return stories[0] if len(stories) == 1 else None
 
     return plan.with_stories(_say_plainly(story, read_back) for story in plan.stories)
 
@@ -218,8 +218,8 @@ _TAKEN = frozenset(
 
 def _bare(story: Story, form: Layout) -> Story:
     """Only the fields the format supports: `edit` refuses the rest."""
-    said = {name: getattr(story, name) for name in form.SPEAKS}
-    return msgspec.structs.replace(Story(id=story.id, title=story.title, extra=story.extra), **said)
+    fields = {name: getattr(story, name) for name in form.SPEAKS}
+    return msgspec.structs.replace(Story(id=story.id, title=story.title, extra=story.extra), **fields)
 
 
 def _checked(source: bytes, plan: Plan, form: Layout, ref: PlanRef) -> Plan:
@@ -309,8 +309,8 @@ def _say_plainly(story: Story, read_back: Callable[[Story], Story | None]) -> St
             if _says_the_same(candidate, read_back(candidate)):
                 bare = candidate
                 break
-    said = {name: getattr(bare, name) for name in _TEXTS}
-    return msgspec.structs.replace(story, **said)
+    texts = {name: getattr(bare, name) for name in _TEXTS}
+    return msgspec.structs.replace(story, **texts)
 
 
 _TEXTS = ("title", "description", "criteria", "verify", "notes")

@@ -44,11 +44,11 @@ class _Document:
         start, end = source.index(b"{"), source.rindex(b"}") + 1
         self._before, self._after = source[:start], source[end:]
         self._top = Object.of(source[start:end])
-        found = self._top.get(form.stories)
-        assert found is not None, "the plan was read before"
-        self._member = found
-        self._array = Array.of(found.value)
-        self._raw_ids = [wire.id for wire in msgspec.json.decode(found.value, type=list[_Id])]
+        member = self._top.get(form.stories)
+        assert member is not None, "the plan was read before"
+        self._member = member
+        self._array = Array.of(member.value)
+        self._raw_ids = [wire.id for wire in msgspec.json.decode(member.value, type=list[_Id])]
         self._ids = [str(raw) for raw in self._raw_ids]
 
     def text(self) -> bytes:
@@ -136,8 +136,8 @@ class _Document:
             raise IllegalChange(wrong[0].message, hint=wrong[0].hint)
         wire: type[Struct] = form.story
         required = {field.encode_name for field in fields_of(wire) if field.required}
-        said = form.write_story(story).items()
-        keys = {k: v for k, v in said if k in required or peers.uses(k) or v not in ("", [], 0)}
+        written = form.write_story(story).items()
+        keys = {k: v for k, v in written if k in required or peers.uses(k) or v not in ("", [], 0)}
         keys |= {key: value for key, value in story.extra.items() if key not in known_keys(wire)}
         keys = form.respell(story, keys, {}, peers)
         if self._array.items:
@@ -215,7 +215,7 @@ def salvage(source: bytes, before: bytes, form: Format[D, S]) -> bytes | None:
     if not new.keys() & old.keys():
         return None
     merged = [_merged(story, new.get(name, {}), form) for name, story in old.items()]
-    added = [story for name, given in new.items() if name not in old and (story := _completed(name, given, form))]
+    added = [story for name in new if name not in old and (story := _completed(name, new[name], form))]
     whole = msgspec.json.encode(document | {form.stories: [*merged, *added]})
     try:
         read(whole, "", form)
@@ -235,8 +235,8 @@ def _stories(source: bytes, key: str) -> list[Any]:
             document = json.loads(attempt)
         except (ValueError, RecursionError):
             continue
-        found = document.get(key) if isinstance(document, dict) else document
-        return found if isinstance(found, list) else []
+        stories = document.get(key) if isinstance(document, dict) else document
+        return stories if isinstance(stories, list) else []
     return []
 
 
@@ -251,12 +251,12 @@ def _merged(old: dict[str, Any], new: dict[str, Any], form: Format[D, S]) -> dic
     return story
 
 
-def _completed(name: str, given: dict[str, Any], form: Format[D, S]) -> dict[str, Any] | None:
+def _completed(name: str, values: dict[str, Any], form: Format[D, S]) -> dict[str, Any] | None:
     """A new story with its missing values filled in; None if it is not usable."""
     blank = form.write_story(Story(id=name, title=""))
-    bare = {key: given.get(key, value) for key, value in blank.items() if key != "verify"}
+    bare = {key: values.get(key, value) for key, value in blank.items() if key != "verify"}
     bare = {key: value for key, value in bare.items() if value is not None or key == "reviewStatus"}
-    story = _merged(bare, given, form)
+    story = _merged(bare, values, form)
     return story if _is_readable(story, form) else None
 
 

@@ -140,9 +140,9 @@ def commands(value: str | tuple[str, ...] | UnsetType | None, key: str = "verify
     """One command or a list of them."""
     if value is UNSET or value is None:
         return ()
-    found = (value,) if isinstance(value, str) else value
-    refuse_blank(key, found)
-    return found
+    lines = (value,) if isinstance(value, str) else value
+    refuse_blank(key, lines)
+    return lines
 
 
 def refuse_blank(key: str, lines: Sequence[str]) -> None:
@@ -226,9 +226,9 @@ def read(source: bytes, file: str, form: Format[D, S]) -> Plan:
 def _read(source: bytes, form: Format[D, S]) -> Plan:
     document: dict[str, Any] = msgspec.json.decode(source, type=dict[str, Any])
     json.loads(source, object_pairs_hook=_refuse_repeated_keys, strict=False)
-    found = document.pop(form.stories)
-    wires = msgspec.convert(found, list[form.story])  # type: ignore[name-defined]
-    extras = (_unknown(story, form.story) for story in found)
+    listed = document.pop(form.stories)
+    wires = msgspec.convert(listed, list[form.story])  # type: ignore[name-defined]
+    extras = (_unknown(story, form.story) for story in listed)
     stories = tuple(map(form.read_story, wires, count(1), extras))
     if problems_of(stories, ""):
         raise ValueError
@@ -328,24 +328,24 @@ class _Inspection:
             expected = f"an object with the key {self._form.stories}"
             return [self._wrong("not-an-object", (), f"the document is {_kind(document)}, not {expected}", _RESTORE)]
         if self._surrogates and (unfit := [*self._unfit_texts(document)]):
-            return unfit  # no decoder takes these, so nothing else can be found out
-        found = [*self._repeated_keys()]
-        found += self._about_fields((), document, self._form.document)
+            return unfit  # no decoder takes these, so nothing else can be checked
+        problems = [*self._repeated_keys()]
+        problems += self._about_fields((), document, self._form.document)
         stories = document.get(self._form.stories)
         if not isinstance(stories, list):
             key = self._form.stories
             path, wrong = ((key,), f"must be a list, not {_kind(stories)}") if key in document else ((), "is missing")
             code = "wrong-type" if path else "missing-field"
-            return [*found, self._wrong(code, path, f"{key} {wrong}", f'"{key}": a list of objects')]
-        if not found:
+            return [*problems, self._wrong(code, path, f"{key} {wrong}", f'"{key}": a list of objects')]
+        if not problems:
             try:
                 self._form.read_document(msgspec.convert(document, self._form.document), (), {})
             except Fault as fault:
-                found.append(self._wrong(fault.code, (fault.key,), fault.message, fault.hint))
+                problems.append(self._wrong(fault.code, (fault.key,), fault.message, fault.hint))
         readable: list[tuple[int, Story]] = []
         for index, story in enumerate(stories):
-            found += self._about_story(index, story, readable)
-        return found + self._about_ids(readable, complete=len(readable) == len(stories))
+            problems += self._about_story(index, story, readable)
+        return problems + self._about_ids(readable, complete=len(readable) == len(stories))
 
     def _repeated_keys(self) -> Iterator[Problem]:
         for path, (line, column) in self._locator.repeated_keys():
@@ -368,19 +368,19 @@ class _Inspection:
                 hint = "write the character itself, or both halves of its escape"
                 yield self._wrong("bad-text", path, "unpaired surrogate, which is not a character", hint)
 
-    def _about_fields(self, path: Path, found: dict[str, Any], wire: type[Struct]) -> Iterator[Problem]:
-        story = _id_of(found) if path else ""
+    def _about_fields(self, path: Path, values: dict[str, Any], wire: type[Struct]) -> Iterator[Problem]:
+        story = _id_of(values) if path else ""
         for field in fields_of(wire):
             key = field.encode_name
-            if key not in found:
+            if key not in values:
                 if field.required:
                     hint = f'add "{key}": {self._expected(field).example}'
                     yield self._wrong("missing-field", path, f"{self._name(path, story)}{key} is missing", hint, story)
                 continue
             try:
-                msgspec.convert(found[key], field.type)
+                msgspec.convert(values[key], field.type)
             except msgspec.ValidationError as error:
-                inner, value = _follow(str(error), found[key])
+                inner, value = _follow(str(error), values[key])
                 expected = self._expected(field)
                 which = f"an entry of {key}" if inner else key
                 message = f"{self._name(path, story)}{which} is {_kind(value)}; expected: {expected.words}"
@@ -406,9 +406,9 @@ class _Inspection:
         def place(index: int) -> Place:
             return self._place((self._form.stories, readable[index][0], "id"))
 
-        found = problems_of([story for _, story in readable], self._file, place)
+        problems = problems_of([story for _, story in readable], self._file, place)
         # If a story is missing, its dependents are not a separate problem.
-        return [problem for problem in found if complete or problem.code != "unknown-dependency"]
+        return [problem for problem in problems if complete or problem.code != "unknown-dependency"]
 
     def _expected(self, field: msgspec.structs.FieldInfo) -> Expected:
         return self._form.expected.get(field.encode_name) or (LINES if "tuple" in str(field.type) else TEXT)
@@ -427,8 +427,8 @@ class _Inspection:
 
 
 def _id_of(story: dict[str, Any]) -> str:
-    found = story.get("id")
-    return one_line(str(found), 40) if isinstance(found, str | int) and not isinstance(found, bool) else ""
+    value = story.get("id")
+    return one_line(str(value), 40) if isinstance(value, str | int) and not isinstance(value, bool) else ""
 
 
 def _follow(message: str, value: Any) -> tuple[Path, Any]:

@@ -42,8 +42,8 @@ class Places:
             return Place(self.file, story.line)
         if not self._stories:
             return Place(self.file, path=story.id)
-        found = self._document[self._stories][index]
-        key = next((name for name in _SPELLINGS.get(field, (field,)) if name in found), "")
+        values = self._document[self._stories][index]
+        key = next((name for name in _SPELLINGS.get(field, (field,)) if name in values), "")
         path: Path = (self._stories, index)
         if key:
             path = (*path, key) if number is None else (*path, key, number)
@@ -99,14 +99,14 @@ def lint(plan: Plan, places: Places, *, has_checks: bool, review_cap: int = 5) -
     if not plan.stories:
         code, message, hint = unwritten(plan)
         return [Problem(code, message, places.whole(), hint)]
-    found = list(_about_checks(plan, places, has_checks))
+    problems = list(_about_checks(plan, places, has_checks))
     if plan.reviewed:
-        found += _about_reviews(plan, places, review_cap)
+        problems += _about_reviews(plan, places, review_cap)
     for index, story in enumerate(plan.stories):
         if not story.is_done:
-            found += _about_text(index, story, places)
-            found += _about_size(index, story, places)
-    return found
+            problems += _about_text(index, story, places)
+            problems += _about_size(index, story, places)
+    return problems
 
 
 def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Problem]:

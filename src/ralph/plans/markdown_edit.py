@@ -80,8 +80,8 @@ def _checked(change: Change, dialect: Dialect) -> Change:
     if isinstance(change, SetFields):
         return SetFields(change.story, _checked_fields(change.story, change.fields, dialect))
     if isinstance(change, AddStory):
-        said = {name: getattr(change.story, name) for name in EDITABLE & dialect.speaks}
-        _checked_fields(change.story.id, said, dialect)
+        fields = {name: getattr(change.story, name) for name in EDITABLE & dialect.speaks}
+        _checked_fields(change.story.id, fields, dialect)
     return change
 
 

@@ -244,7 +244,7 @@ def code_spans(text: str) -> tuple[str, ...]:
     closing: dict[int, list[int]] = {}
     for number, run in reversed(list(enumerate(runs))):
         closing.setdefault(len(run[0]), []).append(number)
-    found = []
+    spans = []
     at = 0
     while at < len(runs):
         same = closing[len(runs[at][0])]
@@ -253,9 +253,9 @@ def code_spans(text: str) -> tuple[str, ...]:
         if not same:
             at += 1
             continue
-        found.append(_trimmed(text[runs[at].end() : runs[same[-1]].start()]))
+        spans.append(_trimmed(text[runs[at].end() : runs[same[-1]].start()]))
         at = same[-1] + 1
-    return tuple(code for code in found if code.strip())
+    return tuple(code for code in spans if code.strip())
 
 
 def _trimmed(code: str) -> str:
@@ -315,8 +315,8 @@ class Reading(Struct, frozen=True):
 
     def boxes(self, place: Place) -> list[int]:
         """The offsets of the story's checkboxes: in its item, its heading, or both."""
-        found = [self.blocks[index].box for index in (place.item, place.heading) if index >= 0]
-        return [box for box in found if box >= 0]
+        boxes = [self.blocks[index].box for index in (place.item, place.heading) if index >= 0]
+        return [box for box in boxes if box >= 0]
 
 
 class Body(Struct, frozen=True):

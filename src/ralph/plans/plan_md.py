@@ -190,9 +190,9 @@ As a user, I want … so that …
 
 
 def _read(text: str, file: str) -> Reading:
-    """Strict. `text` has plain line ends. Raises PlanError with every problem found."""
-    found = _find(text)
-    blocks, marks = found.blocks, found.marks
+    """Strict. `text` has plain line ends. Raises PlanError with every problem."""
+    lines = _find(text)
+    blocks, marks = lines.blocks, lines.marks
     wrong: list[Problem] = []
     headings: dict[str, int] = {}
     listed: set[str] = set()
@@ -215,15 +215,15 @@ def _read(text: str, file: str) -> Reading:
     for number, mark in enumerate(marks):
         block = blocks[mark.index]
         if block.kind is Kind.ITEM:
-            places.append(_place(found, number, headings.get(mark.id, -1), len(places) + 1))
+            places.append(_place(lines, number, headings.get(mark.id, -1), len(places) + 1))
         elif mark.id not in listed:
             if block.box >= 0:
-                places.append(_place(found, -1, number, len(places) + 1))
+                places.append(_place(lines, -1, number, len(places) + 1))
             elif headings[mark.id] == number:
                 message = f"story {mark.id} has a heading but no checkbox, so it can never be marked as done"
                 hint = f"add a line `- [ ] {mark.id}: title` to the list of stories"
                 report("no-checkbox", message, block.line, hint, mark.id)
-    for block in (blocks[at] for at in found.unclear):
+    for block in (blocks[at] for at in lines.unclear):
         written = text[block.box + 2 : line_end(text, block.text)].split()
         word = one_line(written[0].strip("*_:"), 40) if written else ""
         hint = "use US- and a number, e.g. `- [ ] US-001: Log in`"
@@ -318,11 +318,11 @@ def _ends(blocks: list[Block], marks: list[_Mark]) -> list[int]:
     return ends
 
 
-def _place(found: _Marks, item: int, heading: int, number: int) -> Place:
+def _place(lines: _Marks, item: int, heading: int, number: int) -> Place:
     """The place of a story, and the story. `item` and `heading` are its marks."""
-    text, blocks, marks = found.text, found.blocks, found.marks
-    at, at_end = (marks[item].index, found.ends[item]) if item >= 0 else (-1, -1)
-    under, under_end = (marks[heading].index, found.ends[heading]) if heading >= 0 else (-1, -1)
+    text, blocks, marks = lines.text, lines.blocks, lines.marks
+    at, at_end = (marks[item].index, lines.ends[item]) if item >= 0 else (-1, -1)
+    under, under_end = (marks[heading].index, lines.ends[heading]) if heading >= 0 else (-1, -1)
     titles = tuple([marks[n].title for n in (item, heading) if n >= 0])
     body = blocks_below(blocks, under, under_end, at, at_end) if heading >= 0 else []
     in_block = heading >= 0
@@ -348,12 +348,12 @@ def _outside(indexes: list[int], blocks: list[Block], marks: list[_Mark], ends: 
     for number, mark in enumerate(marks):
         is_own_item = number and blocks[mark.index].kind is Kind.ITEM and marks[number - 1].id == mark.id
         reach.append(max(ends[number], reach[-1]) if is_own_item else ends[number])
-    found = []
+    outside = []
     for index in indexes:
         number = bisect_left(marks, index, key=lambda mark: mark.index) - 1
         if number < 0 or index >= reach[number]:
-            found.append(index)
-    return found
+            outside.append(index)
+    return outside
 
 
 def _write_head(story: Story, like: str) -> str:

@@ -82,8 +82,8 @@ def all_layouts() -> list[Layout]:
 
 def layouts_in(root: Path) -> list[str]:
     """The layouts that may be in a workspace. Third-party layouts are tried if there is no built-in one."""
-    found = [name for name, (_, *signs) in _BUILT_IN.items() if any(_exists(root, sign) for sign in signs)]
-    return found or [name for name in LAYOUTS.names() if name not in _BUILT_IN]
+    names = [name for name, (_, *signs) in _BUILT_IN.items() if any(_exists(root, sign) for sign in signs)]
+    return names or [name for name in LAYOUTS.names() if name not in _BUILT_IN]
 
 
 def _exists(root: Path, sign: str) -> bool:

@@ -113,10 +113,10 @@ def read_sidecar(path: Path) -> tuple[Sidecar, str]:
 def _version(path: Path) -> int:
     """Of a file whose other values cannot be read."""
     try:
-        found = msgspec.json.decode(read_bytes(path))
+        document = msgspec.json.decode(read_bytes(path))
     except msgspec.DecodeError:
         return 0
-    version = found.get("version") if isinstance(found, dict) else 0
+    version = document.get("version") if isinstance(document, dict) else 0
     return version if isinstance(version, int) else 0
 
 
@@ -205,8 +205,8 @@ class PlanStore:
 
     def in_progress(self, reading: Loaded, story: str) -> Loaded:
         """The same with the story marked as in progress, if the format supports it. Nothing is written."""
-        found = reading.plan.story(story)
-        if found is None or found.state is not State.TODO or State.IN_PROGRESS not in self.layout.STATES:
+        current = reading.plan.story(story)
+        if current is None or current.state is not State.TODO or State.IN_PROGRESS not in self.layout.STATES:
             return reading
         try:
             return self.planned(reading, [SetFields(story, {"state": State.IN_PROGRESS})], {})
@@ -327,14 +327,14 @@ def split(loaded: Loaded, changes: Sequence[Change], layout: Layout) -> tuple[li
     for change in changes:
         match change:
             case SetFields(story_id, fields):
-                said, aside = _split_fields(fields, layout)
-                if said:
-                    in_file.append(SetFields(story_id, said))
-                sidecar = sidecar.with_fields(story_id, aside) if aside else sidecar
+                for_file, beside = _split_fields(fields, layout)
+                if for_file:
+                    in_file.append(SetFields(story_id, for_file))
+                sidecar = sidecar.with_fields(story_id, beside) if beside else sidecar
             case AddStory(story, after):
-                bare, aside = _split_story(story, layout)
+                bare, beside = _split_story(story, layout)
                 in_file.append(AddStory(bare, after))
-                sidecar = sidecar.with_fields(story.id, aside) if aside else sidecar
+                sidecar = sidecar.with_fields(story.id, beside) if beside else sidecar
             case RemoveStory(story_id):
                 in_file.append(change)
                 sidecar = sidecar.without(story_id)
@@ -344,23 +344,23 @@ def split(loaded: Loaded, changes: Sequence[Change], layout: Layout) -> tuple[li
 
 
 def _split_fields(fields: dict[str, Any], layout: Layout) -> tuple[dict[str, Any], dict[str, Any]]:
-    said: dict[str, Any] = {}
-    aside: dict[str, Any] = {}
+    for_file: dict[str, Any] = {}
+    beside: dict[str, Any] = {}
     for name, value in fields.items():
         if name == "state":
             sayable = value in layout.STATES
-            said["state"] = value if sayable else State.TODO
-            aside["state"] = None if sayable else value
+            for_file["state"] = value if sayable else State.TODO
+            beside["state"] = None if sayable else value
         elif name in layout.SPEAKS:
-            said[name] = value
+            for_file[name] = value
         else:
-            aside[name] = None if value == getattr(_EMPTY, name) else value
-    return said, aside
+            beside[name] = None if value == getattr(_EMPTY, name) else value
+    return for_file, beside
 
 
 def _split_story(story: Story, layout: Layout) -> tuple[Story, dict[str, Any]]:
     names = [f for f in Beside.__struct_fields__ if f not in NOT_OF_STORY]
-    said, aside = _split_fields({name: getattr(story, name) for name in names}, layout)
+    for_file, beside = _split_fields({name: getattr(story, name) for name in names}, layout)
     bare = Story(id=story.id, title=story.title, extra=story.extra, ref=story.ref)
-    aside = {name: value for name, value in aside.items() if value is not None}
-    return msgspec.structs.replace(bare, **said), aside
+    beside = {name: value for name, value in beside.items() if value is not None}
+    return msgspec.structs.replace(bare, **for_file), beside

@@ -105,11 +105,11 @@ salvage = partial(json_edit.salvage, form=_FORMAT)
 
 
 def detect(root: Path) -> list[PlanRef]:
-    found = [refer(root, name) for name in features_with(root, _FILE)]
+    refs = [refer(root, name) for name in features_with(root, _FILE)]
     own = root / "ralph"
     if not own.is_symlink() and os.path.lexists(own / _FILE):
-        found.insert(0, refer(root, ""))
-    return found
+        refs.insert(0, refer(root, ""))
+    return refs
 
 
 def refer(root: Path, name: str) -> PlanRef:
