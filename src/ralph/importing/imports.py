@@ -112,10 +112,8 @@ def import_stories(request: ImportRequest, env: Mapping[str, str]) -> Imported:
     if request.dry:
         return _append(request, batches, ref, settings, env)
     if is_at_work(plan_state(ref, env)):
-        raise LockHeld(
-            f"a run is active on {ref.path} and would mistake new stories for its agent's",
-            hint="import them when it has ended; `ralph add` queues single stories",
-        )
+        hint = "import them when it has ended; `ralph add` queues single stories"
+        raise LockHeld(f"a run is active on {ref.path} and would mistake new stories for its agent's", hint=hint)
     with turn(ref, env):
         return _append(request, batches, ref, settings, env)
 

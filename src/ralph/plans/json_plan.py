@@ -252,17 +252,8 @@ def _explain(source: bytes, file: str, form: Format[D, S]) -> BadData:
     """The error to raise for a plan that could not be read."""
     try:
         text = decode_utf8(source, file).removeprefix("\ufeff")
-        numbers: list[str] = []
-
-        def note(number: str) -> int:
-            numbers.append(number)
-            return 0
-
-        json.loads(text, parse_int=note, parse_float=note, parse_constant=note)
-        if any(map(_is_bad_number, numbers)):
-            problems = [*_bad_numbers(text, file)]
-        else:
-            problems = _Inspection(source, file, form).problems(json.loads(text))
+        json.loads(text, parse_int=len, parse_float=len, parse_constant=len)  # numbers of any size
+        problems = [*_bad_numbers(text, file)] or _Inspection(source, file, form).problems(json.loads(text))
     except PlanError as error:
         return error
     except JSONDecodeError as error:

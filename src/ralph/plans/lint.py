@@ -159,26 +159,18 @@ def _about_text(index: int, story: Story, places: Places) -> Iterator[Problem]:
         where = places.story(index, "title")
         yield _warning("no-title", f"{name} has no title", where, "describe the result in a few words", story)
     if not story.criteria and not story.ref and not story.is_review_step:
-        yield _warning(
-            "no-criteria",
-            f"{name} has no acceptance criteria",
-            places.story(index, "criteria"),
-            "add what can be checked, e.g. 'GET /health answers 200 with {\"ok\": true}'",
-            story,
-        )
+        hint = "add what can be checked, e.g. 'GET /health answers 200 with {\"ok\": true}'"
+        where = places.story(index, "criteria")
+        yield _warning("no-criteria", f"{name} has no acceptance criteria", where, hint, story)
     for number, criterion in enumerate(story.criteria):
         if criterion.startswith(_EXAMPLE_CRITERION):
             message = f"{name} still has the example criterion that `ralph init` wrote"
             where = places.story(index, "criteria", number)
             yield _warning("example-criterion", message, where, "write a criterion that can be checked", story)
         if vague := vague_words(criterion):
-            yield _warning(
-                "vague-criterion",
-                f"{name}: {one_line(criterion, 80)!r} cannot be checked ({vague!r})",
-                places.story(index, "criteria", number),
-                "describe the visible result, e.g. 'the filter has the options All, Active, Done'",
-                story,
-            )
+            message = f"{name}: {one_line(criterion, 80)!r} cannot be checked ({vague!r})"
+            hint = "describe the visible result, e.g. 'the filter has the options All, Active, Done'"
+            yield _warning("vague-criterion", message, places.story(index, "criteria", number), hint, story)
 
 
 def _about_size(index: int, story: Story, places: Places) -> Iterator[Problem]:

@@ -135,16 +135,16 @@ class _Draft:
             case AddStory(story, after):
                 self._add(story, None if after is None else self._find(after))
             case RemoveStory(story_id):
-                self._remove(self._find(story_id))
+                place, reading = self._find(story_id), self.reading()
+                self._splice(removal(reading.text, *span) for span in _parts(reading, place))
             case MoveStory(story_id, before):
                 self._move(self._find(story_id), None if before is None else self._find(before))
 
     def _find(self, story_id: str) -> Place:
         reading = self.reading()
         if story_id not in self._numbers:
-            raise IllegalChange(
-                f"no story {one_line(story_id, 60)} in the plan", hint="`ralph task list` shows the IDs"
-            )
+            hint = "`ralph task list` shows the IDs"
+            raise IllegalChange(f"no story {one_line(story_id, 60)} in the plan", hint=hint)
         return reading.places[self._numbers[story_id]]
 
     def _splice(self, splices: Iterable[Splice]) -> None:
@@ -164,33 +164,24 @@ class _Draft:
     def _set(self, story_id: str, fields: dict[str, Any]) -> None:
         place = self._find(story_id)
         if "state" in fields:
-            self._mark(place, is_done=fields["state"] is State.DONE)
+            is_done = fields["state"] is State.DONE
+            for box in self.reading().boxes(place):
+                self._boxes.pop(box, None)
+                if (self._text[box] != " ") != is_done:
+                    self._boxes[box] = "x" if is_done else " "
         if fields.get("title", place.story.title) != place.story.title:
-            self._splice(self._retitled(place, fields["title"]))
+            spans = [span for span in place.titles if span[1] > span[0]] or place.titles[:1]
+            self._splice([Splice(start, end, self._gap(start) + fields["title"]) for start, end in spans])
         for name in FIELDS:
             if name in fields:
                 place = self._find(story_id)
                 body = body_of(self._text, self._newline, self.reading(), place, self._dialect.ids)
                 self._splice(set_field(body, name, fields[name]))
 
-    def _mark(self, place: Place, *, is_done: bool) -> None:
-        for box in self.reading().boxes(place):
-            self._boxes.pop(box, None)
-            if (self._text[box] != " ") != is_done:
-                self._boxes[box] = "x" if is_done else " "
-
-    def _retitled(self, place: Place, title: str) -> list[Splice]:
-        spans = [span for span in place.titles if span[1] > span[0]] or list(place.titles[:1])
-        return [Splice(start, end, self._gap(start) + title) for start, end in spans]
-
     def _gap(self, at: int) -> str:
         """The separator between an ID and a title."""
         before = self._text[at - 1]
         return "" if before in " \t" else " " if before == ":" else ": "
-
-    def _remove(self, place: Place) -> None:
-        reading = self.reading()
-        self._splice(removal(reading.text, *span) for span in _parts(reading, place))
 
     def _move(self, place: Place, before: Place | None) -> None:
         reading = self.reading()
@@ -259,7 +250,7 @@ class _Draft:
         marker = self._marker(like)
         lines = [f"{marker}{box(story)} {self._head(story, reading.blocks[like.item])}"]
         if has_body:
-            lines += write_body(body_values(story), blank(marker), in_block=False)
+            lines += write_body(story, blank(marker), in_block=False)
         _, at = item_span(reading, like) or (0, 0)
         return self._insertion(reading, at, joined(lines, self._newline), is_tight=True)
 
@@ -270,7 +261,7 @@ class _Draft:
         lines = [f"{'#' * block.level} {mark}{self._head(story, block)}"]
         if has_box and like.item >= 0:  # the plan has the item of a story inside its block
             lines += ["", f"{self._marker(like)}{box(story)} {self._head(story, reading.blocks[like.item])}"]
-        lines += write_body(body_values(story), "", in_block=True)
+        lines += write_body(story, "", in_block=True)
         _, at = block_span(reading, like) or (0, 0)
         return self._insertion(reading, at, joined(lines, self._newline), is_tight=False)
 
@@ -281,10 +272,6 @@ class _Draft:
 
 def box(story: Story) -> str:
     return "[x]" if story.is_done else "[ ]"
-
-
-def body_values(story: Story) -> dict[str, Any]:
-    return {name: getattr(story, name) for name in FIELDS}
 
 
 def _parts(reading: Reading, place: Place) -> list[tuple[int, int]]:
@@ -306,16 +293,18 @@ def _is_loose(reading: Reading) -> bool:
 _LABELS = {"verify": "Verify", "depends_on": "Depends on", "notes": "Notes"}
 
 
-def write_body(values: dict[str, Any], indent: str, *, in_block: bool) -> list[str]:
+def write_body(story: Story, indent: str, *, in_block: bool) -> list[str]:
     """The lines of a new body: the fields that have a value, in the usual order."""
     lines: list[str] = []
     labels: list[str] = []
-    if text := values.get("description"):
-        lines += ["", *_paragraphs(text, indent)] if in_block else _paragraphs(text, indent)
-    if criteria := values.get("criteria"):
-        lines += _criteria(criteria, indent, in_block=in_block)
+    if story.description:
+        lines += [*([""] if in_block else []), *_paragraphs(story.description, indent)]
+    if story.criteria and in_block:
+        lines += ["", "**Acceptance Criteria:**", "", *(f"- [ ] {_after_mark(value)}" for value in story.criteria)]
+    elif story.criteria:
+        lines += [f"{indent}- {escape(value, in_item=True)}" for value in story.criteria]
     for field in _LABELS:
-        if value := values.get(field):
+        if value := getattr(story, field):
             labels += _with_label(field, value, indent, in_block=in_block)
     return [*lines, "", *labels] if labels and in_block else lines + labels
 
@@ -435,7 +424,8 @@ def _in_its_usual_place(body: Body, field: str, value: Any) -> Splice:
         at = body.start
         if field == "criteria":
             at = max([at, *(_span(body, piece)[1] for piece in body.pieces if piece.field == "description")])
-        lines = write_body({field: value}, body.indent, in_block=body.in_block)
+        alone: dict[str, Any] = {"id": "", "title": "", field: value}
+        lines = write_body(Story(**alone), body.indent, in_block=body.in_block)
     if (body.in_block and not is_blank_line(body.text, at)) or (field == "criteria" and _would_run_on(body, at)):
         lines = [*lines, ""]
     return Splice(at, at, joined(lines, body.newline))
@@ -453,12 +443,6 @@ def _would_run_on(body: Body, at: int) -> bool:
     """Whether the line here would become part of a list item written before it."""
     starts = any(block.start == at and block.kind in (Kind.ITEM, Kind.HEADING) for block in body.blocks)
     return at < body.end and not is_blank_line(body.text, at) and not starts
-
-
-def _criteria(values: Sequence[str], indent: str, *, in_block: bool) -> list[str]:
-    if in_block:
-        return ["", "**Acceptance Criteria:**", "", *(f"- [ ] {_after_mark(value)}" for value in values)]
-    return [f"{indent}- {escape(value, in_item=True)}" for value in values]
 
 
 def _with_label(field: str, value: Any, indent: str, *, in_block: bool) -> list[str]:

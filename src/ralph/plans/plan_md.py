@@ -31,7 +31,7 @@ from ralph.core.text import one_line
 from ralph.plans import markdown_edit
 from ralph.plans.integrity import problems_of
 from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
-from ralph.plans.markdown_edit import body_values, box, heading_text, joined_lines, top_lines, write_body
+from ralph.plans.markdown_edit import box, heading_text, joined_lines, top_lines, write_body
 from ralph.plans.markdown_stories import (
     Dialect,
     Place,
@@ -111,7 +111,7 @@ def write(plan: Plan, phases: Mapping[str, str]) -> str:
             phase = now
             listed += ["", f"### {heading_text(phase) or 'More'}", ""]
         listed.append(f"- {box(story)} {story.id}: {story.title}")
-        blocks += ["", f"### {story.id}: {story.title}", *write_body(body_values(story), "", in_block=True)]
+        blocks += ["", f"### {story.id}: {story.title}", *write_body(story, "", in_block=True)]
     lines = [*top_lines(plan), "## Stories", "", *listed, "", "## Details", *blocks]
     return joined_lines(lines)
 

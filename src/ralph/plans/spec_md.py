@@ -28,7 +28,7 @@ from ralph.core.text import estimate_tokens, one_line
 from ralph.plans import markdown_edit
 from ralph.plans.integrity import problems_of
 from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
-from ralph.plans.markdown_edit import body_values, box, heading_text, joined_lines, top_lines, write_body
+from ralph.plans.markdown_edit import box, heading_text, joined_lines, top_lines, write_body
 from ralph.plans.markdown_stories import (
     Dialect,
     Place,
@@ -98,7 +98,7 @@ def write(plan: Plan, phases: Mapping[str, str]) -> str:
             lines += ["", f"## {heading_text(phase) or 'Steps'}", ""]
         ref = f" [{story.ref}]" if story.ref else ""
         lines.append(f"- {box(story)} **{story.id}** {story.title}{ref}")
-        lines += write_body(body_values(story), "  ", in_block=False)
+        lines += write_body(story, "  ", in_block=False)
     return joined_lines(lines)
 
 
