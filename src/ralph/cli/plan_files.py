@@ -19,7 +19,7 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import Plan
 from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line, plural
-from ralph.importing.convert import Converted, Exported, convert, export_text, export_to
+from ralph.importing.convert import Converted, Exported, convert, export_text, export_to, propose
 from ralph.importing.imports import Imported, ImportRequest, import_stories
 from ralph.importing.sources import gather
 from ralph.importing.stories import Done
@@ -213,7 +213,9 @@ def convert_plan(args: Namespace) -> int:
     repo = archive_commit.repository(opened.root, os.environ)
     first, last = archive_commit.first_and_last_change(repo, opened.ref.path) if repo else ("", "")
     dates = Dates(first, last, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now)))
-    done = convert(opened, args.target, args.name, dates, now=now, env=os.environ, dry=args.dry_run)
+    done = propose(opened, args.target, args.name, now, os.environ)
+    if not args.dry_run:
+        done = convert(opened, done, dates, now, os.environ)
     for warning in done.warnings:
         warn(warning)
     if args.json:

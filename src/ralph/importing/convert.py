@@ -60,7 +60,8 @@ class Converted(Struct, frozen=True):
     losses: tuple[Loss, ...]
     beside: tuple[Loss, ...]
     """What the new format has no place for and the state folder keeps."""
-    ids: dict[str, str]
+    composed: Composed
+    sidecar: Sidecar
     archive: Path | None = None
     """None: a dry run."""
     placed: Placed = Placed()
@@ -68,6 +69,10 @@ class Converted(Struct, frozen=True):
     archived_only: tuple[Path, ...] = ()
     """Removed files whose text the new plan has no place for."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def ids(self) -> dict[str, str]:
+        return self.composed.ids
 
 
 def export_text(opened: OpenPlan, wanted: str, now: float) -> Exported:
@@ -99,10 +104,8 @@ def export_to(opened: OpenPlan, wanted: str, folder: Path, now: float) -> Export
     return Exported(composed.source, lost, composed.ids, ref, placed.made)
 
 
-def convert(
-    opened: OpenPlan, wanted: str, name: str, dates: Dates, *, now: float, env: Mapping[str, str], dry: bool
-) -> Converted:
-    """`dates`: for the archive's summary. Refused while a run works on the plan."""
+def propose(opened: OpenPlan, wanted: str, name: str, now: float, env: Mapping[str, str]) -> Converted:
+    """What `convert` would do. Nothing is written."""
     refuse_inside_loop(env, "convert its own plan")
     old = opened.ref
     if wanted == old.layout:
@@ -114,30 +117,25 @@ def convert(
     composed = _composed(opened.plan, layout(wanted), new, now)
     sidecar = _sidecar(opened, composed, layout(wanted))
     whole = merge(composed.in_file, sidecar)
-    report = Converted(
+    return Converted(
         old=old,
         new=new,
         losses=tuple(losses(opened.plan, whole, composed.ids)),
         beside=tuple(kept_beside(composed.in_file, whole, composed.ids)),
-        ids=composed.ids,
+        composed=composed,
+        sidecar=sidecar,
         warnings=tuple(_stale_settings(opened, new)),
     )
-    if dry:
-        return report
-    with claim(old, env, "convert"), claim(new, env, "convert"):
-        return _convert(opened, report, composed, sidecar, dates, now, env)
 
 
-def _convert(
-    opened: OpenPlan,
-    report: Converted,
-    composed: Composed,
-    sidecar: Sidecar,
-    dates: Dates,
-    now: float,
-    env: Mapping[str, str],
-) -> Converted:
-    old, new = report.old, report.new
+def convert(opened: OpenPlan, proposal: Converted, dates: Dates, now: float, env: Mapping[str, str]) -> Converted:
+    """`dates`: for the archive's summary. Refused while a run works on the plan."""
+    with claim(proposal.old, env, "convert"), claim(proposal.new, env, "convert"):
+        return _convert(opened, proposal, dates, now, env)
+
+
+def _convert(opened: OpenPlan, proposal: Converted, dates: Dates, now: float, env: Mapping[str, str]) -> Converted:
+    old, new = proposal.old, proposal.new
     if _read(old.path, old.root) != opened.source:
         raise IllegalChange(f"{old.path} changed in the meantime", hint="check it, then try again")
     was_trusted = _is_trusted(opened, env)
@@ -149,24 +147,24 @@ def _convert(
     safe = {item.source for item in shelved.items}
     files = [_over(file, new.root, safe) for file in _carried(opened, new, files)]
     try:
-        placed = place(new.root, [NewFile(plan_file, composed.source), *files, *ignore], now)
-        if sidecar.stories:
-            write_sidecar(plan_state(new, env) / SIDECAR, sidecar)
+        placed = place(new.root, [NewFile(plan_file, proposal.composed.source), *files, *ignore], now)
+        if proposal.sidecar.stories:
+            write_sidecar(plan_state(new, env) / SIDECAR, proposal.sidecar)
     except BaseException:
         shutil.rmtree(shelved.path, ignore_errors=True)
         raise
     if record := read_imports(old, env):
-        write_imports(new, env, {key: report.ids.get(story, story) for key, story in record.items()})
+        write_imports(new, env, {key: proposal.ids.get(story, story) for key, story in record.items()})
     gone = _going(shelved, old, new)
     remove(old, gone)
     (plan_state(old, env) / SIDECAR).unlink(missing_ok=True)
     texts = {file.data for file in files}
     only = {i.source for i in shelved.items if i.source in gone and not _is_in(shelved.path / i.inside, texts)}
-    warnings = [*report.warnings, *([warning] if warning else [])]
+    warnings = [*proposal.warnings, *([warning] if warning else [])]
     if was_trusted and (why := trust_own(new, placed.touched, env)):
         warnings.append(why)
     return msgspec.structs.replace(
-        report,
+        proposal,
         archive=shelved.path,
         placed=placed,
         removed=tuple(sorted(gone)),
