@@ -15,6 +15,7 @@ AGENTS = Registry(
         "command": "ralph.agents.command",
     },
     group="ralph.agents",
+    protocol=Agent,
 )
 
 

@@ -31,7 +31,7 @@ from ralph.core.plan import Plan, Story
 from ralph.core.ports import PlanRef, ProjectFacts
 from ralph.core.text import one_line, plural
 from ralph.plans.plan_edits import next_id
-from ralph.plans.registry import layout, traits
+from ralph.plans.registry import LAYOUTS, layout, traits
 from ralph.setup.check_trials import Trial
 from ralph.setup.project_files import RealTree
 from ralph.setup.scaffold import (
@@ -137,6 +137,9 @@ def run(args: Namespace) -> int:
     root = _new_folder(args) if args.new else choose_root(args.project_dir, Path.cwd(), os.environ)
     wanted = args.layout or (DEFAULT_LAYOUT if args.ralph_dir else None)
     name, origin = choose_layout(root, wanted, os.environ)
+    for other, error in LAYOUTS.third_party().items():
+        if error and other != name:
+            warn(f"{error.message} ({error.hint})")
     if args.source is not None:
         return _plan(args, root, name, str(args.source))
     request = Request(

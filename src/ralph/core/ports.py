@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -258,10 +258,24 @@ newline breaks off in the middle of an event.
 """
 
 
-def skim(read: Reader, block: bytes) -> Iterable[bytes]:
-    """The lines of a block that the reader has to see."""
+def events_in(read: Reader, block: bytes, on_error: Callable[[Exception], object]) -> Iterator[AgentEvent]:
+    """The events of a block of lines. A line on which a third-party reader raises gives none."""
     own: Callable[[bytes], Iterable[bytes]] | None = getattr(read, "skim", None)
-    return own(block) if own else (line.removesuffix(b"\r") for line in block.split(b"\n"))
+    try:
+        lines = own(block) if own else [line.removesuffix(b"\r") for line in block.split(b"\n")]
+    except Exception as error:  # noqa: BLE001
+        on_error(error)
+        return
+    for line in lines:
+        yield from events_of(read, line, on_error)
+
+
+def events_of(read: Reader, line: bytes, on_error: Callable[[Exception], object]) -> tuple[AgentEvent, ...]:
+    try:
+        return tuple(read(line))
+    except Exception as error:  # noqa: BLE001 - it may fail in any way, and the session goes on
+        on_error(error)
+        return ()
 
 
 class Agent(Protocol):

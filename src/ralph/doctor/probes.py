@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from ralph.agents.registry import AGENTS
 from ralph.agents.registry import agent as find_agent
 from ralph.budget.settings import prices_of
 from ralph.config.checks import choose
@@ -25,12 +26,13 @@ from ralph.core.problems import Severity
 from ralph.core.text import one_line
 from ralph.doctor import machine
 from ralph.doctor.findings import Finding, Level, Line, Probe, Subject, examine, fail, listed, ok, warn
+from ralph.engine.steps import STEPS
 from ralph.host.git.repo import find_repository, identify
 from ralph.host.git.situation import abort_command, phrase, situation
 from ralph.host.process.programs import which
 from ralph.host.process.signals import StopSignal
 from ralph.notify.channels import channels
-from ralph.plans.registry import traits
+from ralph.plans.registry import LAYOUTS, traits
 from ralph.proof.check_run import run_check
 from ralph.proof.check_trouble import why_not_runnable
 from ralph.proof.place import expected_place, request_for
@@ -371,6 +373,13 @@ def locks(subject: Subject) -> Iterator[Finding]:
         yield ok("no run is active here")
 
 
+def packages(_subject: Subject) -> Iterator[Finding]:
+    """Third-party layouts, agents and step types."""
+    for registry in (LAYOUTS, AGENTS, STEPS):
+        for name, error in registry.third_party().items():
+            yield warn(error.message, error.hint) if error else ok(f"{registry.kind} {name}")
+
+
 DOCTOR: dict[str, Probe] = {
     # the machine
     "python": machine.python,
@@ -385,6 +394,7 @@ DOCTOR: dict[str, Probe] = {
     "agent": agent,
     # what may be needed
     "clients": machine.clients,
+    "packages": packages,
     "sandbox": sandbox,
     "beads": beads,
     "disk": machine.disk,

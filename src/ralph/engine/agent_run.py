@@ -18,7 +18,7 @@ from ralph.core.events import AgentEnded, AgentSaid, AgentStarted, Noted
 from ralph.core.evidence import Ended, How
 from ralph.core.permissions import with_remedies
 from ralph.core.plan import Mode
-from ralph.core.ports import Agent, Reader, Session, skim
+from ralph.core.ports import Agent, Reader, Session, events_in, events_of
 from ralph.core.rules import Patience
 from ralph.core.text import clean, one_line
 from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
@@ -182,6 +182,8 @@ class AgentRunner:
         self._survivors = ending.survivors
         alive = [describe(process) for process in ending.survivors]
         notices = [raw.cut, raw.lost, raw_err.cut, raw_err.lost, _TORN if listener.is_torn else ""]
+        if listener.unread:
+            notices.append(f"the agent `{agent.NAME}` cannot read some of its client's output: {listener.unread}")
         notices.append(f"{SURVIVED}: {', '.join(alive[:_FEW])}" if alive else "")
         for notice in filter(None, notices):
             self._journal.write(Noted(notice, warning=True))
@@ -279,6 +281,8 @@ class Listener:
         self.outcome = Outcome()
         self.is_final = False
         self.is_torn = False
+        self.unread = ""
+        """The first error of the reader."""
 
     def line(self, line: bytes, oversize: bool) -> None:
         """The last line, without a newline, or one over the limit."""
@@ -286,13 +290,15 @@ class Listener:
             return
         is_torn: Callable[[bytes], bool] | None = getattr(self._read, "is_torn", None)
         self.is_torn = is_torn is not None and is_torn(line)
-        for event in self._read(line):
+        for event in events_of(self._read, line, self._note):
             self._add(event)
 
     def block(self, block: bytes) -> None:
-        for line in skim(self._read, block):
-            for event in self._read(line):
-                self._add(event)
+        for event in events_in(self._read, block, self._note):
+            self._add(event)
+
+    def _note(self, error: Exception) -> None:
+        self.unread = self.unread or f"{type(error).__name__}: {one_line(str(error), 200)}"
 
     def _add(self, event: AgentEvent) -> None:
         self.outcome = add(self.outcome, event, self._promise)

@@ -32,6 +32,7 @@ STEPS = Registry(
         "noop": "ralph.engine.steps:NOOP",
     },
     group="ralph.steps",
+    protocol=Step,
 )
 
 _IN_VAIN = (

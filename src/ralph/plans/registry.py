@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from glob import glob
 from pathlib import Path
 
-from ralph.core.errors import UsageError
+from ralph.core.errors import SetupError, UsageError
 from ralph.core.names import safe_name
 from ralph.core.ports import Layout, PlanRef, Traits
 from ralph.core.registry import Registry
@@ -50,7 +51,7 @@ _BUILT_IN = {
     "spec.md": ("ralph.plans.spec_md", ".ralph/spec.md"),
 }
 """Module, and the files that it requires: checking for them is cheaper than importing a module that does."""
-LAYOUTS = Registry("layout", {name: module for name, (module, *_) in _BUILT_IN.items()}, group="ralph.layouts")
+LAYOUTS = Registry("layout", {name: module for name, (module, *_) in _BUILT_IN.items()}, "ralph.layouts", Layout)
 IN_ANY_FOLDER = "tasks.json"
 """The layout and the file of a plan that can be in any folder."""
 _DEFAULT = Traits()
@@ -63,10 +64,10 @@ def layout(name: str) -> Layout:
 
 
 def traits(name: str) -> Traits:
-    """The traits of the layout of this name; the defaults if it is unknown, as in the journal of a removed plugin."""
+    """The traits of the layout of this name; the defaults if it cannot be loaded, e.g. because it was removed."""
     try:
         found: Traits = getattr(LAYOUTS.get(name), "TRAITS", _DEFAULT)
-    except UsageError:
+    except (UsageError, SetupError):
         return _DEFAULT
     return found
 
@@ -77,7 +78,28 @@ def plan_in(root: Path, folder: Path) -> PlanRef:
 
 
 def all_layouts() -> list[Layout]:
-    return [layout(name) for name in LAYOUTS.names()]
+    """Without third-party layouts that cannot be loaded."""
+    usable = [name for name, error in LAYOUTS.third_party().items() if error is None]
+    return [layout(name) for name in (*LAYOUTS.built_in(), *usable)]
+
+
+def detect(root: Path, names: Iterable[str]) -> tuple[list[PlanRef], list[SetupError]]:
+    """The plans of these layouts in a workspace, and an error for each third-party layout that failed."""
+    plans: list[PlanRef] = []
+    errors: list[SetupError] = []
+    for name in names:
+        try:
+            known = layout(name)
+        except SetupError as error:
+            errors.append(error)
+            continue
+        try:
+            plans += known.detect(root)
+        except Exception as error:
+            if name in _BUILT_IN:
+                raise
+            errors.append(LAYOUTS.failure(name, "cannot look for plans", error))
+    return plans, errors
 
 
 def layouts_in(root: Path) -> list[str]:

@@ -21,7 +21,7 @@ from ralph.core.ports import Layout, Naming, PlanRef, ProjectFacts
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
 from ralph.plans.fresh import compose
-from ralph.plans.registry import all_layouts, layout, plan_in, traits
+from ralph.plans.registry import LAYOUTS, detect, layout, plan_in, traits
 from ralph.prompts.session import SETUP
 from ralph.prompts.templates import library, render
 from ralph.setup.first_config import first_config
@@ -140,7 +140,7 @@ def choose_layout(root: Path, wanted: str | None, env: Mapping[str, str]) -> tup
     settings = load(root=root, layout="", name=None, env=env, flags={})
     if settings.config.layout != "auto":
         return settings.config.layout, str(settings.origin("layout"))
-    used = {ref.layout for known in all_layouts() for ref in known.detect(root)}
+    used = {ref.layout for ref in detect(root, LAYOUTS.names())[0]}
     if len(used) == 1:
         return used.pop(), "the plans of this workspace"
     return DEFAULT_LAYOUT, ""
@@ -322,13 +322,12 @@ def ignore_file(
 
 def refuse_two_plans_in_one_folder(ref: PlanRef, but: Path | None = None) -> None:
     """`but`: a plan that is about to be removed."""
-    for known in all_layouts():
-        for other in known.detect(ref.root):
-            if other.folder == ref.folder and other.path not in (ref.path, but):
-                raise UsageError(
-                    f"{other.folder.relative_to(ref.root)} already has a plan in the layout {other.layout}",
-                    hint=f"use another name or `--layout {other.layout}`, or `ralph plan archive` it first",
-                )
+    for other in detect(ref.root, LAYOUTS.names())[0]:
+        if other.folder == ref.folder and other.path not in (ref.path, but):
+            raise UsageError(
+                f"{other.folder.relative_to(ref.root)} already has a plan in the layout {other.layout}",
+                hint=f"use another name or `--layout {other.layout}`, or `ralph plan archive` it first",
+            )
 
 
 def choose_root(given: str | None, here: Path, env: Mapping[str, str]) -> Path:

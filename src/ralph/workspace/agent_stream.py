@@ -29,7 +29,7 @@ from ralph.core.agent import (
 )
 from ralph.core.errors import RalphError
 from ralph.core.events import AgentEnded, AgentStarted, RunStarted
-from ralph.core.ports import Reader, skim
+from ralph.core.ports import Reader, events_in
 from ralph.core.text import clean, one_line
 from ralph.host.process.output import LineSplitter, Oversize
 from ralph.host.process.raw_log import RawTail
@@ -108,8 +108,7 @@ class AgentStream:
     def _events(self, blocks: list[bytes | Oversize]) -> Iterator[AgentEvent]:
         for block in blocks:
             if self._read is not None and not isinstance(block, Oversize):
-                for line in skim(self._read, block):
-                    yield from self._read(line)
+                yield from events_in(self._read, block, lambda _error: None)
 
     def _add(self, event: AgentEvent) -> None:
         self.outcome = add(self.outcome, event, "")

@@ -17,7 +17,7 @@ from ralph.core.ports import Layout, Naming, PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import read_state
 from ralph.host.git.repo import Repo, find_repository, identify
-from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, layouts_in, plan_in, traits
+from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, detect, layouts_in, plan_in, traits
 from ralph.plans.store import Loaded, PlanStore
 from ralph.state.names import SIDECAR
 from ralph.state.places import home, plan_state
@@ -92,7 +92,9 @@ def find_plans(root: Path, choice: Choice) -> list[PlanRef]:
         names = [n for n in names if traits(n).naming is Naming.NUMBERED]
     if choice.ralph_dir:
         return [_in_ralph_dir(root, choice.ralph_dir)]
-    found = [ref for name in names for ref in LAYOUTS.get(name).detect(root)]
+    found, errors = detect(root, names)
+    if choice.layout and errors:
+        raise errors[0]
     if choice.prd:
         number = str(prd_number(choice.prd))
         found = [ref for ref in found if ref.name in (number, f"PRD-{number}")]
@@ -114,10 +116,10 @@ def choose_plan(root: Path, choice: Choice, branch: str = "") -> PlanRef:
     found = find_plans(root, choice)
     if not found:
         wanted = ", ".join(one_line(v) for v in (choice.layout, choice.feature, choice.prd) if v)
-        raise SetupError(
-            f"no plan{f' ({wanted})' if wanted else ''} in {root}",
-            hint="`ralph init NAME` creates one",
-        )
+        message, hint = f"no plan{f' ({wanted})' if wanted else ''} in {root}", "`ralph init NAME` creates one"
+        for error in detect(root, layouts_in(root))[1]:
+            message, hint = f"{message}; {error.message}", f"{hint}; {error.hint}"
+        raise SetupError(message, hint=hint)
     if len(found) > 1 and branch:
         found = [ref for ref in found if _branch_of(ref) == branch] or found
     if len(found) > 1:
