@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 from ralph.cli.arguments import Parser, add_workspace
+from ralph.cli.main import parser_of
+from ralph.cli.table import entries
 from ralph.config.flags import add_options, flags_of
 from ralph.config.keys import options
 from ralph.config.layers import load
@@ -22,6 +24,22 @@ def parse(*argv: str) -> argparse.Namespace:
 
 def test_no_two_options_share_a_flag() -> None:
     assert parse() == argparse.Namespace()  # argparse refuses to add a flag twice
+
+
+def test_every_flag_belongs_to_a_command() -> None:
+    offered = {
+        (action.dest.removeprefix("setting:"), flag)
+        for name in entries()
+        for action in parser_of(name)._actions
+        for flag in action.option_strings
+    }
+    declared = {
+        (key, flag)
+        for key, option in options().items()
+        for flag in (*option.flags, *option.off, *dict(option.constants))
+    }
+    assert len(declared) > 50
+    assert declared - offered == set(), "docs/config.md lists flags that no command has: see cli/syntax"
 
 
 def test_only_what_is_given_is_a_flag() -> None:

@@ -109,9 +109,7 @@ class Config(Section, frozen=True):
         Literal["never", "after-story"],
         key("When the loop pushes; the agent never does.", "--push", metavar="WHEN"),
     ] = "never"
-    beads: Annotated[
-        Literal["auto", "br", "bd", "off"], key("The beads tool to use with spec.md.", "--beads", metavar="TOOL")
-    ] = "auto"
+    beads: Annotated[Literal["auto", "br", "bd", "off"], key("The beads tool to use with spec.md.")] = "auto"
     permissions: Annotated[
         Literal["guard", "skip", "client"],
         key(
