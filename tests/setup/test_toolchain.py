@@ -51,6 +51,11 @@ def package(**scripts: str) -> str:
         ({"noxfile.py": ""}, ["nox"]),
         ({"manage.py": ""}, ["python3 manage.py test"]),
         ({"setup.py": "", "tests/test_a.py": ""}, ["python3 -m unittest discover -s tests"]),
+        ({"tests/test_a.py": ""}, ["python3 -m unittest discover -s tests"]),
+        ({"tests/test_a.py": "", "tests/__init__.py": ""}, ["python3 -m unittest discover -s tests -t ."]),
+        ({"tests/a_test.py": ""}, ["python3 -m unittest discover -s tests -p '*_test.py'"]),
+        ({"tests/test_a.py": "def test_a():\n    pass\n"}, ["pytest"]),
+        ({"tests/helpers.py": ""}, []),
         (
             {"setup.py": "", "tests/test_a.py": "import unittest\n", "tests/__init__.py": ""},
             ["python3 -m unittest discover -s tests -t ."],

@@ -60,8 +60,8 @@ def python(folder: Folder) -> Iterator[Found]:
     file = folder.has(
         "pyproject.toml", "setup.cfg", "setup.py", "requirements.txt", "tox.ini", "noxfile.py", "manage.py"
     )
-    root_tests = sorted(filter(_is_test, folder.names))
-    file = file or (root_tests[0] if root_tests and not folder.path else "")
+    if not file and not folder.path:  # a script with its tests, without any configuration
+        file = next((name for here in _test_folders(folder) for name in sorted(here.names) if _is_test(name)), "")
     if not file:
         return
     run = _PythonTools(folder, project)
@@ -108,8 +108,11 @@ def _python_tests(
         if run.has("pytest") or any(_PYTEST_STYLE.search(each.text(file)) for each, file in found[:_MOST_TESTS]):
             yield Found("test", run("pytest"), f"{where or 'the project'} has pytest tests", f"{where}{name}")
         else:
-            top = " -t ." if "__init__.py" in here.names else ""
-            command = f"{start} -m unittest" + (f" discover -s {where[:-1]}{top}" if where else "")
+            options = f" -s {where[:-1]}" if where else ""
+            options += " -t ." if where and "__init__.py" in here.names else ""
+            if not any(file.startswith("test") for each, file in found if each is here):  # unittest looks for test*.py
+                options += " -p '*_test.py'"
+            command = f"{start} -m unittest" + (f" discover{options}" if options else "")
             yield Found("test", command, f"{where or 'the project'} has unit tests", f"{where}{name}")
     elif run.has("pytest") and (where := folder.has("tests/", "test/")):
         yield Found("test", run("pytest"), "pytest is installed", where)
