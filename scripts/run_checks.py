@@ -70,7 +70,7 @@ def main(arguments: list[str]) -> int:
         os.environ.setdefault("TEST_EXAMPLES", "150")
     started = time.monotonic()
     with environment_in_use(), scratch_folder() as scratch:
-        if "--only-lint" not in own:
+        if "--only-lint" not in own and may_need_client(for_pytest):
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_client.py")], check=False)
         results = [(title, run(title, command, scratch)) for title, command in steps]
     if is_quick and "--only-lint" not in own:
@@ -94,6 +94,14 @@ def split(arguments: list[str]) -> tuple[set[str], list[str]]:
         else:
             rest.append(argument)
     return own, rest
+
+
+def may_need_client(for_pytest: list[str]) -> bool:
+    """Whether the arguments may select a test of the real client: no path is named, or one with such a test."""
+    named = [argument.partition("::")[0] for argument in for_pytest if not argument.startswith("-")]
+    paths = [path for name in named if (path := ROOT / name).exists()]
+    files = [file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])]
+    return not paths or any("pytest.mark.client" in file.read_text() for file in files)
 
 
 def processes(for_pytest: list[str]) -> list[str]:

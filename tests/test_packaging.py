@@ -140,6 +140,31 @@ def test_the_index_names_every_page(folder: str) -> None:
     assert pages - set(re.findall(r"\]\(([\w.-]+)", index)) == set()
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], True),
+        (["-k", "completion", "-x"], True),
+        (["tests/client"], True),
+        (["tests/client/test_real_rules.py::test_x"], True),
+        (["tests"], True),
+        (["tests/cli/test_plugin.py"], True),
+        (["tests/cli/test_check.py", "-k", "trust"], False),
+        (["tests/core"], False),
+    ],
+)
+def test_the_client_is_fetched_only_for_tests_that_use_it(
+    arguments: list[str], expected: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = importlib.util.spec_from_file_location("run_checks", SCRIPTS / "run_checks.py")
+    assert spec is not None
+    assert spec.loader is not None
+    run_checks = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(run_checks)
+    monkeypatch.chdir(SCRIPTS)
+    assert run_checks.may_need_client(arguments) is expected
+
+
 # --- scripts/test and scripts/demo -----------------------------------------------------------------------------------
 
 
