@@ -177,6 +177,18 @@ def test_what_a_user_allows_at_most_holds_for_it_too() -> None:
     run = told(limits).say(seen(*[State.TODO] * 9), *failing("a", "b"))
     stop = run.decide()
     assert stop == Stop(Reason.ITERATION_CAP, "2 iterations; the cap is 2 (max_allowed_iterations)")
+    stop = told(limits).say(seen(*[State.TODO] * 9), ended(Kind.LIMIT), *failing("a", "b")).decide()
+    assert isinstance(stop, Stop)
+    assert stop.detail.endswith(
+        "(max_allowed_iterations); 1 more ended by a usage limit or a lost connection, not counted"
+    )
+
+
+@pytest.mark.parametrize("limits", [msgspec.structs.replace(LUCK, max_iterations=2), Limits(max_iterations=2)])
+def test_the_stop_says_which_iterations_were_not_counted(limits: Limits) -> None:
+    run = told(limits).say(seen(*[State.TODO] * 9), *failing("a"), ended(Kind.LIMIT), *failing("b"))
+    detail = "2 iterations; the cap is 2; 1 more ended by a usage limit or a lost connection, not counted"
+    assert run.decide() == Stop(Reason.ITERATION_CAP, detail)
 
 
 def test_without_a_bound_on_attempts_there_is_no_cap() -> None:

@@ -12,7 +12,7 @@ from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, W
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.review import OPEN_FINDINGS, ReviewStatus, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
-from ralph.engine.limits import RUN_LIMITS
+from ralph.engine.limits import RUN_LIMITS, not_counted
 
 _SHOWN = 5
 
@@ -156,7 +156,7 @@ def is_at_cap(history: History, limits: Limits) -> bool:
 def _at_cap(history: History, limits: Limits) -> str:
     count, most = history.iterations, cap(history, limits)
     key = "max_allowed_iterations" if most == limits.max_allowed else "attempts and reviews of the stories"
-    return f"{count} iteration{'' if count == 1 else 's'}; the cap is {most} ({key})"
+    return f"{count} iteration{'' if count == 1 else 's'}; the cap is {most} ({key}){not_counted(history)}"
 
 
 def _given_up(plan: Plan, history: History, limits: Limits, too_dear: dict[str, Room]) -> tuple[str, ...]:

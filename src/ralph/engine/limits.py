@@ -40,8 +40,14 @@ def iterations(history: History, limits: Limits, now: float) -> Stop | None:
     if limits.max_iterations and history.iterations >= limits.max_iterations:
         many = "" if history.iterations == 1 else "s"
         had = f"{history.iterations} iteration{many}"
-        return Stop(Reason.ITERATION_CAP, f"{had}; the cap is {limits.max_iterations}")
+        return Stop(Reason.ITERATION_CAP, f"{had}; the cap is {limits.max_iterations}{not_counted(history)}")
     return None
+
+
+def not_counted(history: History) -> str:
+    """Why the last iteration has a higher number than the cap."""
+    free = sum(history.free.values())
+    return f"; {free} more ended by a usage limit or a lost connection, not counted" if free else ""
 
 
 def run_time(history: History, limits: Limits, now: float) -> Stop | None:
