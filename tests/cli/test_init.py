@@ -33,6 +33,34 @@ def test_a_newcomer_gets_a_plan_and_is_told_what_to_do_next(project: Path) -> No
     assert (project / ".gitignore").read_text().count(".ralph-active") == 1
 
 
+@pytest.mark.parametrize("package", [True, False])
+def test_unit_tests_without_any_configuration_become_the_check(tmp_path: Path, package: bool) -> None:
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "shop.py").write_text("PRICE = 3\n")
+    lines = ["import unittest", "import shop", "class Prices(unittest.TestCase):", "    def test_price(self):"]
+    (tmp_path / "tests/test_shop.py").write_text("\n".join([*lines, "        self.assertEqual(shop.PRICE, 3)", ""]))
+    if package:
+        (tmp_path / "tests/__init__.py").write_text("")
+    done = ralph("init", "shop", cwd=tmp_path)
+    command = f"python3 -m unittest discover -s tests{' -t .' if package else ''}"
+    assert command in done.out
+    assert "no check is configured" not in done.err
+    ran = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ran.returncode, "Ran 1 test" in ran.stderr) == (0, True), ran.stderr
+
+
+def test_a_missing_agent_is_a_warning_without_a_terminal(project: Path, tmp_path: Path) -> None:
+    done = ralph("init", cwd=project, env={"PATH": "/usr/bin:/bin"})
+    assert (done.code, "warning: agent: " in done.err) == (0, True), done.err
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\ntouch started\n")
+    program.chmod(0o755)
+    done = ralph("init", "--force", cwd=project, env={"PATH": f"{program.parent}:/usr/bin:/bin"})
+    assert "warning: agent: " not in done.err
+    assert not (project / "started").exists()
+
+
 @pytest.mark.parametrize("layout", ["plan.md", "tasks.json", "steps", "feature", "spec.md"])
 def test_a_fresh_plan_passes_every_other_command(project: Path, layout: str) -> None:
     assert ralph_here("init", "--layout", layout, cwd=project).code == 0

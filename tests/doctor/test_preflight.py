@@ -64,6 +64,13 @@ def test_an_unknown_variable_in_the_prompt_is_a_failure(workspace: Path) -> None
     assert levels(workspace)["prompts"] == ["ok"]
 
 
+def test_another_agent_can_be_named_as_for_a_run(workspace: Path) -> None:
+    settle(workspace, "")
+    assert levels(workspace)["agent"] == ["fail"]
+    done = ralph("doctor", "preflight", "--agent", "codex", cwd=workspace, env={"PATH": "/usr/bin:/bin"})
+    assert "codex" in next(line for line in done.out.splitlines() if line.startswith("fail  agent"))
+
+
 def test_what_the_agent_may_do_is_told(workspace: Path) -> None:
     settle(workspace, "web: deny\nallow_paths: [~/data]\n")
     [line] = [line for line in ralph("preflight", cwd=workspace).out.splitlines() if " may: " in line]

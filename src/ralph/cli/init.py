@@ -192,8 +192,8 @@ def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef
     root, env = request.root, os.environ
     _repository(args, questions, root)
     before = uncommitted(root, env)
-    if not args.json and questions.asks:
-        show_agent(root)
+    if not args.json:
+        show_agent(root, only_missing=not questions.asks)
     is_new = args.force or not ref.path.exists()
     answers = _ask(args, questions, request, before) if is_new else _Answers(Toolchain())
     if is_new:

@@ -90,7 +90,9 @@ class Questions(Struct, frozen=True):
 REQUIREMENTS = "requirements.md"
 
 
-def show_agent(root: Path) -> None:
+def show_agent(root: Path, *, only_missing: bool) -> None:
+    """The agent and its login. `only_missing`: start nothing, and warn only if there is no such program."""
+    from ralph.agents.registry import agent as find_agent
     from ralph.config.layers import load
     from ralph.core.ports import Session
     from ralph.doctor.findings import Level
@@ -102,6 +104,9 @@ def show_agent(root: Path) -> None:
     trusted = may_run(root, gather(root, settings, []), os.environ)
     session = Session(prompt="", cwd=root, command=agent.command)
     try:
+        if only_missing:
+            find_agent(agent.name).find(session, os.environ.get("PATH", ""))
+            return
         findings = [client(agent.name, session, os.environ, trusted=trusted)]
         findings += login(agent.name, os.environ)
     except RalphError as error:
