@@ -98,7 +98,7 @@ class Watch:
         if not self.is_on or event not in _PATHS_OF:
             return
         if event == "open" and isinstance(flags := arguments[2], int) and flags & getattr(os, "O_PATH", 0):
-            return  # names a place in a rule of `host.fence`; nothing can be read or written through it
+            return  # names a place in a rule of `host.process.fence`; nothing can be read or written through it
         for at in _PATHS_OF[event]:
             self._refuse(event, _absolute(arguments[at]))
         if event == "subprocess.Popen":

@@ -7,7 +7,7 @@ from typing import Any
 PROFILES: dict[str, dict[str, Any]] = {
     "plan.md": {
         "max_allowed_iterations": 100,
-        "timeout": 3600,
+        "timeout": "1h",
         "review.when": "when-unproven",
         "review.on_cap": "fail",
         "review.on_stalemate": "fail",

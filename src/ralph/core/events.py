@@ -60,7 +60,7 @@ class SeenStory(Struct, frozen=True):  # what `decide` and the views need
     review: ReviewStatus | None = None
     attempts: int = 0
     reviews: int = 0
-    approved_at: str = ""  # see `reviews.approved_at`
+    approved_at: str = ""  # see `review.approved_at`
     grade: str = ""
 
 

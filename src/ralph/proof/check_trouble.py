@@ -1,6 +1,6 @@
 """Distinguish a check that cannot run (a missing tool, dependency or folder) from one that ran and failed. Pure.
 
-The patterns come from real output of the tools; `tests/core/test_check_trouble.py` runs those that are installed. A
+The patterns come from real output of the tools; `tests/proof/test_check_trouble.py` runs those that are installed. A
 test that fails with `ModuleNotFoundError` is a failing test: the module may be what a story is about to write.
 """
 

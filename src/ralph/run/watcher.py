@@ -11,7 +11,7 @@
 
 An agent that could write its reviewer's prompt could approve its own work. Files count also where git ignores them or
 does not see them. A change between iterations is the user's. The plan is restored by the verdict, git's own files by
-`host.git.guarded`.
+`host.git.config_files`.
 """
 
 from __future__ import annotations

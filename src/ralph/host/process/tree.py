@@ -236,7 +236,7 @@ def end_tree(
 
 
 class Tree:
-    """A process that `host.proc` started, and everything that descends from it."""
+    """A process that `host.process.start` started, and everything that descends from it."""
 
     def __init__(self, process: Popen[bytes]) -> None:
         self.process = process
