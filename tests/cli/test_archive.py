@@ -189,4 +189,4 @@ def test_a_restore_refuses_what_is_in_use(project: Path) -> None:
 
     assert done.code == 78
     assert ".ralph/login/tasks.json" in done.err
-    assert "ralph archive" in done.err
+    assert "ralph plan archive" in done.err

@@ -152,7 +152,7 @@ def test_a_process_of_the_same_number_but_another_start_is_never_touched(zoo: Zo
 
 def test_neither_we_nor_those_we_run_in_nor_what_else_they_started_are_ever_ended(zoo: Zoo) -> None:
     inner = (
-        "import os; from ralph.host import tree; me, parent = map(tree.identify, (os.getpid(), os.getppid())); "
+        "import os; from ralph.host.process import tree; me, parent = map(tree.identify, (os.getpid(), os.getppid())); "
         "print(tree.end_tree([me, parent], grace=0).asked, flush=True)"
     )
     body = f"subprocess.Popen(['sleep', '300'])\nsubprocess.run([{sys.executable!r}, '-c', {inner!r}])\n"
@@ -292,7 +292,7 @@ def test_what_a_killed_loop_left_behind_is_ended(zoo: Zoo) -> None:
 @linux
 def test_a_loop_inside_of_the_agent_it_recovers_from_spares_itself_and_that_agent(zoo: Zoo) -> None:
     inner = (
-        "import os; from ralph.host import tree; a = tree.identify(os.getppid()); "
+        "import os; from ralph.host.process import tree; a = tree.identify(os.getppid()); "
         "print(tree.end_left_behind(a, ('RALPH_RUN', 'outer'), 0.2), tree.is_alive(a), flush=True)"
     )
     body = (

@@ -201,4 +201,4 @@ def test_ralph_setup_creates_the_epic_and_the_tasks_where_there_are_beads(tmp_pa
     assert [command.split()[1] for command in commands] == ["init", "create", "create", "dep", "show"]
     issues = [json.loads(line) for line in project.read(".beads/issues.jsonl").splitlines()]
     assert [issue["issue_type"] for issue in issues] == ["epic", "task"]
-    assert "ralph verify-sync" in text
+    assert "ralph plan sync" in text
