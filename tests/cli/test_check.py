@@ -320,7 +320,7 @@ def test_broken_settings_do_not_hide_a_broken_plan(ref: PlanRef) -> None:
     text = check(ref)
     assert text.out.startswith(".ralph/config.yaml:1:1 (chekcs): error[unknown-key]: ")
     assert "did you mean checks?" in text.out
-    assert "settings: 2 errors\n" in text.err
+    assert "settings and prompts: 2 errors\n" in text.err
 
 
 def test_settings_that_cannot_be_read_say_nothing_about_checks(tmp_path: Path) -> None:

@@ -67,8 +67,9 @@ def test_an_unknown_variable_in_the_prompt_is_a_failure(workspace: Path) -> None
 def test_another_agent_can_be_named_as_for_a_run(workspace: Path) -> None:
     settle(workspace, "")
     assert levels(workspace)["agent"] == ["fail"]
-    done = ralph("doctor", "preflight", "--agent", "codex", cwd=workspace, env={"PATH": "/usr/bin:/bin"})
-    assert "codex" in next(line for line in done.out.splitlines() if line.startswith("fail  agent"))
+    assert levels(workspace, "--agent", "command", "--agent-command", "true")["agent"] == ["ok"]
+    done = ralph("doctor", "preflight", "--agent", "command", cwd=workspace)
+    assert "the agent `command` has no command line" in done.out
 
 
 def test_what_the_agent_may_do_is_told(workspace: Path) -> None:

@@ -58,7 +58,7 @@ def _print(report: Report) -> None:
         if problem.hint:
             say(f"    {one_line(problem.hint)}", "dim")
     if report.settings:
-        note(f"settings: {_tally(report.settings)}")
+        note(f"settings and prompts: {_tally(report.settings)}")
     for plan in report.plans:
         note(f"{_near(str(plan.ref.path))}: {_tally(plan.problems) if plan.problems else 'ok'}")
         if plan.remark:

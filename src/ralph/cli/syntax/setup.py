@@ -131,13 +131,13 @@ def doctor_preflight(parser: ArgumentParser) -> None:
     examples:
       ralph doctor preflight             every problem, with its fix
       ralph doctor preflight --checks    also run the checks once
-      ralph doctor preflight --agent codex    for a run with another agent
+      ralph doctor preflight --agent command --agent-command my-agent    for a run with another agent
       ralph doctor preflight --json      for scripts
     """
     from ralph.config.flags import add_options
 
     parser.add_argument("--checks", action="store_true", help="also run the checks once")
-    add_options(parser, ["agent.name"])
+    add_options(parser, ["agent.name", "agent.command", "agent.script"])
     add_config(parser)
     add_workspace(parser, json=True)
 
