@@ -7,7 +7,8 @@ import json
 import pytest
 
 from ralph.core.errors import BadData, PlanError, UsageError
-from ralph.importing.sources import detect, names, read
+from ralph.importing.kinds import names
+from ralph.importing.sources import detect, read
 from ralph.plans.registry import LAYOUTS
 from support.plans import sample
 

@@ -21,8 +21,8 @@ from ralph.core.problems import Problem, Severity
 from ralph.core.text import one_line, plural
 from ralph.importing.convert import Converted, Exported, convert, export_text, export_to, propose
 from ralph.importing.imports import Imported, ImportRequest, import_stories
+from ralph.importing.kinds import Done
 from ralph.importing.sources import gather
-from ralph.importing.stories import Done
 from ralph.plans.beads import TOOLS, Difference, Kind, compare, find
 from ralph.plans.fresh import Fate, Loss
 from ralph.plans.registry import traits

@@ -23,10 +23,10 @@ from ralph.core.ports import Layout, PlanRef, ProjectFacts
 from ralph.core.problems import Place, Problem
 from ralph.host.files import write_bytes
 from ralph.importing import markdown_sources, sources
+from ralph.importing.kinds import TASK_PLAN, Done
 from ralph.importing.sources import Source
 from ralph.importing.stories import (
     Batch,
-    Done,
     Item,
     Made,
     Target,
@@ -121,7 +121,7 @@ def import_stories(request: ImportRequest, env: Mapping[str, str]) -> Imported:
 def _near(batch: Batch, root: Path) -> Batch:
     """The agent can read a source inside the project, so its stories need not repeat all of it."""
     path = Path(os.path.realpath(batch.file))
-    if batch.kind != markdown_sources.TASK_PLAN or not path.is_relative_to(root) or not path.is_file():
+    if batch.kind != TASK_PLAN or not path.is_relative_to(root) or not path.is_file():
         return batch
     where = path.relative_to(root).as_posix()
     return msgspec.structs.replace(batch, items=tuple(markdown_sources.shortened(item, where) for item in batch.items))

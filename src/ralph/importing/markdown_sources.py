@@ -10,11 +10,10 @@ from ralph.core.errors import BadData
 from ralph.core.plan import State
 from ralph.core.problems import Place, Problem
 from ralph.importing import body, wording
+from ralph.importing.kinds import CHECKLIST, FIX_PLAN, TASK_PLAN
 from ralph.importing.stories import Batch, Item, in_order, remark, text_key
 from ralph.plans.markdown import Block, Kind, scan, with_plain_line_ends
 from ralph.plans.markdown_stories import after_item, blocks_nested, code_spans
-
-CHECKLIST = "checklist"
 
 _MARK = re.compile(r"\[([-~/>!?*])\](?=[ \t])")
 """Marks that some tools use beside `[ ]` and `[x]`: `[-]` is dropped, the others are open."""
@@ -126,8 +125,6 @@ def read_checklist(text: str, file: str) -> Batch:
     return document.batch("no tasks in this checklist", "a task is a line such as `- [ ] Add a login page`")
 
 
-FIX_PLAN = "fix_plan"
-
 _DONE = re.compile(r"\b(?:completed?|done|finished|fixed|resolved|archived?)\b", re.IGNORECASE)
 _NO_TASKS = re.compile(
     r"\b(?:notes?|context|learnings?|overview|legend|background|summary|goals?|references?|links|status|principles|rules"
@@ -186,8 +183,6 @@ def _has_boxes(blocks: list[Block], start: int) -> bool:
 def is_fix_plan(file: str) -> bool:
     return wording.slug(file.rpartition("/")[2].removesuffix(".md")) == "fix plan"
 
-
-TASK_PLAN = "plans"
 
 TASK_HEAD = re.compile(
     r"(?:\[[ xX]\][ \t]*)?(?:\*\*)?(?:task|step|story|work item)[ \t]+#?(?P<number>[0-9]+(?:\.[0-9]+)*[a-z]?)(?:\*\*)?"

@@ -15,31 +15,21 @@ from ralph.core.problems import Place
 from ralph.core.text import one_line
 from ralph.host.files import LARGEST_PLAN, read_bytes
 from ralph.importing import markdown_sources, trackers, wording
-from ralph.importing.markdown_sources import CHECKLIST, FIX_PLAN, TASK_PLAN
+from ralph.importing.kinds import BEADS, CHECKLIST, FIX_PLAN, GITHUB, TASK_PLAN, names
 from ralph.importing.stories import Batch, Item, plain_key
-from ralph.importing.trackers import BEADS, GITHUB, Record, decode, inner_records, records
+from ralph.importing.trackers import Record, decode, inner_records, records
 from ralph.plans.integrity import decode_utf8
 from ralph.plans.json_text import decode_object
-from ralph.plans.registry import LAYOUTS, layout
+from ralph.plans.registry import layout
 from ralph.workspace.find import Choice, find_plans
 
-_KINDS: dict[str, tuple[Callable[[str, str], Batch], str]] = {
-    GITHUB: (
-        trackers.read_github,
-        "GitHub issues: `gh issue list --json number,title,body,labels,state,milestone,url`, or the REST API's list",
-    ),
-    CHECKLIST: (markdown_sources.read_checklist, "a Markdown checklist, with headings as parts of the work"),
-    BEADS: (trackers.read_beads, "beads: .beads/issues.jsonl, or `br list --json`"),
-    FIX_PLAN: (
-        markdown_sources.read_fix_plan,
-        "fix_plan.md: bullets in order of importance, with or without checkboxes",
-    ),
-    TASK_PLAN: (
-        markdown_sources.read_task_plan,
-        "docs/plans/*.md: a heading per task, `### Task 1: …`, with steps below it",
-    ),
+_READERS: dict[str, Callable[[str, str], Batch]] = {
+    GITHUB: trackers.read_github,
+    CHECKLIST: markdown_sources.read_checklist,
+    BEADS: trackers.read_beads,
+    FIX_PLAN: markdown_sources.read_fix_plan,
+    TASK_PLAN: markdown_sources.read_task_plan,
 }
-TITLES = {kind: title for kind, (_, title) in _KINDS.items()}
 
 _STORY = re.compile(r"^[ \t]*(?:[-*+]|#{1,6})[ \t]+\[[ xX]\][ \t]+(?:\*\*|__)?US-[0-9]+", re.MULTILINE)
 _STEP = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+(?:\*\*|__)[0-9]+(?:\.[0-9]+)*\.(?:[0-9]+|R[0-9]*)", re.MULTILINE)
@@ -50,10 +40,6 @@ _TASK = re.compile(rf"^#{{1,6}}[ \t]+{markdown_sources.TASK_HEAD.pattern}$", re.
 
 _MOST_BOXES = 20_000
 """Reading more would only take time: so many are refused later anyway."""
-
-
-def names() -> list[str]:
-    return [*_KINDS, *LAYOUTS.names()]
 
 
 def read(data: bytes, file: str, kind: str = "") -> Batch:
@@ -67,8 +53,8 @@ def read(data: bytes, file: str, kind: str = "") -> Batch:
     if kind not in (GITHUB, BEADS) and (count := len(_BOX.findall(text))) > _MOST_BOXES:
         hint = "split it; plans cannot be that long"
         raise BadData(f"the file contains {count:,} tasks", where=Place(file), hint=hint)
-    if kind in _KINDS:
-        return _KINDS[kind][0](text, file)
+    if kind in _READERS:
+        return _READERS[kind](text, file)
     return _read_plan(data, file, kind)
 
 

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 
 import msgspec
 from msgspec import Struct
@@ -93,14 +92,6 @@ def write_imports(ref: PlanRef, env: Mapping[str, str], record: Mapping[str, str
 _SOURCE = re.compile(r"(?:^|\s)Source: (\S+)")
 _TRAILING = re.compile(r"([0-9]+)\Z")
 _MEDIUM = 3
-
-
-class Done(StrEnum):
-    """What to do with work that its source marks as done. That is a claim: no check has proven it."""
-
-    KEEP = "keep"
-    TODO = "todo"
-    SKIP = "skip"
 
 
 class Made(Struct, frozen=True):

@@ -14,6 +14,7 @@ from ralph.core.errors import BadData
 from ralph.core.plan import State
 from ralph.core.problems import Place, Problem
 from ralph.importing import body, wording
+from ralph.importing.kinds import BEADS, GITHUB
 from ralph.importing.markdown_sources import level_of
 from ralph.importing.stories import Batch, Item, remark
 from ralph.plans.json_text import Locator, decode_object
@@ -80,8 +81,6 @@ def _names_in(record: Record, key: str) -> list[str]:
     names = [entry.get("name") if isinstance(entry, dict) else entry for entry in listed]
     return [name for name in names if isinstance(name, str)]
 
-
-GITHUB = "github"
 
 _URL = re.compile(r"https?://[^/\s]+/(?:repos/)?([\w.-]+/[\w.-]+)/(?:issues|pull)/([0-9]+)")
 _ISSUE = r"(?:(?:[\w.-]+/[\w.-]+)?#[0-9]+|https?://[^\s)]+/issues/[0-9]+)"
@@ -169,8 +168,6 @@ def _keys(text: str, home: str) -> Iterator[str]:
     for found in _ONE.finditer(text):
         yield f"{GITHUB}:{found[1] or found[3] or home}#{int(found[2] or found[4])}"
 
-
-BEADS = "beads"
 
 _REF = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*")
 """What a spec can name as the bead of a step."""

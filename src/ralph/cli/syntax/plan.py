@@ -300,8 +300,7 @@ def plan_import(parser: ArgumentParser) -> None:
       ralph plan import docs/plans --into checkout           every plan in the folder
       ralph plan import @fix_plan.md --done skip             without finished items
     """
-    from ralph.importing.sources import TITLES, names
-    from ralph.importing.stories import Done
+    from ralph.importing.kinds import TITLES, Done, names
 
     kinds = "\n".join(f"  {name:<10} {title}" for name, title in TITLES.items())
     parser.description = f"{parser.description}\n\nkinds:\n{kinds}\n  or any layout of Ralph"
