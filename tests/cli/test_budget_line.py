@@ -10,7 +10,7 @@ import pytest
 
 from ralph.cli.words import budget_line, is_short
 from ralph.core.events import Foreseen
-from ralph.core.limits import Limits
+from ralph.core.rules import Limits
 from support.cli import ralph
 from support.workspaces import workspace
 

@@ -8,10 +8,10 @@ import pytest
 
 from ralph.cli.main import main
 from ralph.core.events import AnyEvent, Record, RunEnded, StepEnded, StorySetAside
-from ralph.core.limits import Limits, OnStuck
 from ralph.core.moves import Reason
+from ralph.core.rules import Limits, OnStuck
 from ralph.core.verdict import Kind
-from ralph.engine.circuit import Position
+from ralph.engine.steps import Position
 from ralph.journal.records import Journal
 from ralph.report.explain import circuits
 from ralph.state.places import workspace_state

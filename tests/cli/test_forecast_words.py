@@ -9,8 +9,8 @@ from ralph.cli.plain_view import describe
 from ralph.cli.summary import summary
 from ralph.cli.words import foreseen, ground_for
 from ralph.core.events import Charged, Foreseen
-from ralph.core.limits import Limits
 from ralph.core.money import Basis, Budget
+from ralph.core.rules import Limits
 from ralph.journal.run_state import RunState
 from support.told_runs import ToldRun, seen
 

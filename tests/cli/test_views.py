@@ -34,9 +34,9 @@ from ralph.core.events import (
     WaitStarted,
 )
 from ralph.core.evidence import CheckResult
-from ralph.core.limits import Limits
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, State
+from ralph.core.rules import Limits
 from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
 from support.loops import CONFIG, LoopProject, Scenario, finish, run_ralph, start_ralph

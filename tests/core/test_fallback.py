@@ -12,10 +12,10 @@ from ralph.core.events import AgentSaid, AnyEvent, IterationEnded, IterationStar
 from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.fallback import Bench, choose, explain, is_anybody_left, note, parts, paused_until, rests_until
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits
 from ralph.core.moves import Wait
 from ralph.core.plan import Mode, Story
 from ralph.core.review import Review, ReviewStatus
+from ralph.core.rules import Limits
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.usage_limit import usage
 from ralph.session.choice import Level, complexity

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.engine.circuit import Circuit, Position
+from ralph.engine.steps import Circuit, Position
 
 
 def test_a_circuit_opens_waits_tries_once_and_closes() -> None:

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from ralph.core.events import AgentStarted, AnyEvent, IterationEnded, Proved, RunStarted
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits, OnLimit
 from ralph.core.moves import Prove, Reason, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.review import Review, ReviewStatus
+from ralph.core.rules import Limits, OnLimit
 from ralph.core.verdict import Kind
 from ralph.engine.decide import decide
 

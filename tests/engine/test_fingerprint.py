@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ralph.engine.fingerprint import fingerprint
+from ralph.engine.judge import fingerprint
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 
 from ralph.agents.stream_json import StreamJson
 from ralph.core.agent import AgentEvent, Compacting, Init, Result, Text, ToolResult, ToolUse
-from ralph.engine.life import Occupation, SignsOfLife
+from ralph.engine.agent_watch import Occupation, SignsOfLife
 
 
 def occupied(*events: AgentEvent) -> bool:

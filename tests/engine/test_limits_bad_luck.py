@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from ralph.core.events import PlanSeen, Proved, SeenStory, StoriesRetried, StorySetAside
-from ralph.core.limits import Limits, OnStuck
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Work
 from ralph.core.plan import Mode, Plan, State
 from ralph.core.proof import Suspicion
+from ralph.core.rules import Limits, OnStuck
 from ralph.core.verdict import Kind
 from support.decisions import Told, attempt, checked, ended, plan
 

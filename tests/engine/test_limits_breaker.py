@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ralph.core.events import PlanSeen, Recovered, SeenStory, StorySetAside
-from ralph.core.limits import Limits, OnStuck
 from ralph.core.moves import Reason, SetAside, Stop, Work
 from ralph.core.plan import Mode, State
+from ralph.core.rules import Limits, OnStuck
 from ralph.core.verdict import Kind
 from support.decisions import Told, attempt, baseline, checked, ended, plan
 

@@ -10,8 +10,8 @@ import pytest
 
 from ralph.cli.words import until_when
 from ralph.core.events import Noted, Resumed
-from ralph.core.limits import Limits
 from ralph.core.moves import Reason, Stop, Wait, Work
+from ralph.core.rules import Limits
 from ralph.core.verdict import Kind
 from support.decisions import HOUR, NOW, Told, agent_start, ended
 

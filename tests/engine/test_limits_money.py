@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from ralph.core.events import AnyEvent, Charged, Foreseen, Record, SpendingSeen
 from ralph.core.exit_codes import ExitCode
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits
 from ralph.core.money import Amount, Basis, Budget, Elsewhere, Spending
 from ralph.core.moves import Reason, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, Story
+from ralph.core.rules import Limits
 from ralph.engine.decide import decide
 from ralph.engine.limits import budget as budget_limit
 

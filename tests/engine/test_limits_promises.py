@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.core.moves import Prove, Reason, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, State
+from ralph.core.rules import Limits, OnLimit, OnStuck
 from ralph.core.verdict import Kind
 from support.decisions import HOUR, Told, agent_start, attempt, ended, plan
 

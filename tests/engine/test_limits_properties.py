@@ -24,10 +24,10 @@ from ralph.core.events import (
 )
 from ralph.core.fallback import rests_until
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.core.money import MICROS, Amount, Basis, Budget, Elsewhere, rooms, story_rooms
 from ralph.core.moves import SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, State
+from ralph.core.rules import Limits, OnLimit, OnStuck
 from ralph.core.verdict import Kind
 from ralph.engine.decide import decide
 from ralph.journal.run_state import seen_story

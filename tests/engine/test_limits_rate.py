@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ralph.core.limits import Limits
 from ralph.core.moves import Wait, Work
+from ralph.core.rules import Limits
 from support.decisions import HOUR, NOW, Told, agent_end, agent_start
 
 TOKENS = Limits(tokens_per_hour=1000)

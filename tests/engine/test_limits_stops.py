@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ralph.core.events import AnyEvent, IterationStarted
-from ralph.core.limits import Limits, OnStuck
 from ralph.core.moves import Reason, Stop, Wait, Work
 from ralph.core.plan import Mode
+from ralph.core.rules import Limits, OnStuck
 from ralph.core.verdict import Kind
 from support.decisions import HOUR, Told, agent_end, ended
 

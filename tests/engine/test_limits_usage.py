@@ -5,8 +5,8 @@ from __future__ import annotations
 from ralph.core.agent import Limit
 from ralph.core.events import LimitAnswered
 from ralph.core.history import History
-from ralph.core.limits import Limits, OnLimit
 from ralph.core.moves import Reason, Stop, Wait, Work
+from ralph.core.rules import Limits, OnLimit
 from ralph.core.verdict import Kind
 from ralph.engine.usage_limit import still_to_wait_for
 from support.decisions import HOUR, NOW, Told, agent_start, ended, heard

@@ -14,8 +14,7 @@ from ralph.core.events import StepEnded
 from ralph.core.evidence import CheckResult, Ended, How
 from ralph.core.plan import Mode
 from ralph.core.ports import StepContext, StepReport
-from ralph.engine.circuit import Circuit
-from ralph.engine.steps import STEPS, Passed, Pipeline, PlannedStep, step
+from ralph.engine.steps import STEPS, Circuit, Passed, Pipeline, PlannedStep, step
 
 
 class Script:

@@ -18,9 +18,9 @@ from ralph.core.events import (
 )
 from ralph.core.evidence import CheckResult, Ended, Evidence, How
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits
 from ralph.core.moves import Move
 from ralph.core.plan import Mode, Plan, State, Story
+from ralph.core.rules import Limits
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.decide import decide
 

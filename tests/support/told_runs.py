@@ -25,10 +25,10 @@ from ralph.core.events import (
     StepEnded,
 )
 from ralph.core.evidence import CheckResult, Ended, Evidence, How
-from ralph.core.limits import Limits
 from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode, State
 from ralph.core.review import ReviewStatus
+from ralph.core.rules import Limits
 from ralph.core.verdict import Kind, Verdict
 from ralph.journal.records import Journal, Listener
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ralph.core.events import AnyEvent
-from ralph.core.limits import Limits
+from ralph.core.rules import Limits
 from ralph.core.verdict import Kind
 from ralph.journal.records import Journal
 from ralph.state.places import workspace_state

@@ -10,8 +10,7 @@ import msgspec
 
 from ralph.budget.settings import ledger_of, repo_of
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
-from ralph.config.layers import Origin, Settings
-from ralph.config.sources import project_config
+from ralph.config.layers import Origin, Settings, project_config
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
 from ralph.plans.registry import layout

@@ -13,13 +13,13 @@ from ralph.cli.words import STYLES, duration
 from ralph.core.errors import UsageError
 from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
-from ralph.core.limits import OnStuck
 from ralph.core.moves import Work
 from ralph.core.plan import Mode
 from ralph.core.proof import MEANING, Grade
+from ralph.core.rules import OnStuck
 from ralph.core.select import mode_of, next_story
 from ralph.core.text import clean, estimate_tokens, one_line, plural
-from ralph.engine.circuit import Position
+from ralph.engine.steps import Position
 from ralph.journal.records import read
 from ralph.report.explain import Circuits, Counters, Explanation, circuits, explain, tail
 from ralph.report.transition_table import PEOPLE, table

@@ -12,8 +12,7 @@ from ralph.core.text import one_line, plural
 
 
 def at_stop(_: Namespace) -> int:
-    from ralph.session.stop_rules import problems_at_stop, read_policy
-    from ralph.session.stop_trial import problems_by_marker
+    from ralph.session.stop_rules import problems_at_stop, problems_by_marker, read_policy
 
     policy = read_policy(os.environ)
     if policy is None:

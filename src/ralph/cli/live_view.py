@@ -22,9 +22,9 @@ from ralph.cli.show import MARKS, cells, progress_bar
 from ralph.cli.words import duration, foreseen, money, seconds, tokens
 from ralph.core.events import AgentStarted, IterationStarted, Record, RunEnded
 from ralph.core.history import History, fold
-from ralph.core.limits import OnStuck, Streak
 from ralph.core.money import figure, rooms
 from ralph.core.plan import Mode, State
+from ralph.core.rules import OnStuck, Streak
 from ralph.core.text import one_line, plural
 from ralph.engine.decide import cap
 from ralph.journal.run_state import RunState

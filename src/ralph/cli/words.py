@@ -9,7 +9,7 @@ from ralph.budget.forecast import ENOUGH
 from ralph.core.agent import Tokens
 from ralph.core.events import Foreseen
 from ralph.core.evidence import CheckResult
-from ralph.core.limits import Limits
+from ralph.core.rules import Limits
 from ralph.core.text import plural as plural
 from ralph.core.verdict import Kind
 

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from ralph.config.document import decode
 from ralph.config.editing import assign, target, unassign
-from ralph.config.sources import LIMIT, SUFFIXES, named_config, project_config
+from ralph.config.layers import LIMIT, SUFFIXES, named_config, project_config
 from ralph.config.trust import names_commands
 from ralph.core.errors import BadData
 from ralph.host.files import make_folder, read_bytes, write_bytes

@@ -10,7 +10,6 @@ from msgspec import Struct
 from ralph.core.agent import AgentEvent, Limit, Outcome, Tokens
 from ralph.core.control import Verb
 from ralph.core.evidence import CheckResult, Ended, Evidence
-from ralph.core.limits import Limits
 from ralph.core.money import Charged as Charged
 from ralph.core.money import Event as Event
 from ralph.core.money import Foreseen as Foreseen
@@ -20,6 +19,7 @@ from ralph.core.moves import Move, Reason
 from ralph.core.plan import Mode, Order, State
 from ralph.core.requests import Request
 from ralph.core.review import ReviewStatus
+from ralph.core.rules import Limits
 from ralph.core.verdict import Kind, Verdict
 
 SCHEMA = 1

@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from ralph.core.agent import Limit, Trouble
 from ralph.core.events import AgentSaid, AnyEvent, IterationEnded, IterationStarted, Judged, RunStarted
-from ralph.core.limits import Limits
 from ralph.core.plan import Mode
+from ralph.core.rules import Limits
 from ralph.core.verdict import Kind
 
 FIRST = ""

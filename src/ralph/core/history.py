@@ -29,10 +29,10 @@ from ralph.core.events import (
 )
 from ralph.core.evidence import Ended, How
 from ralph.core.fallback import Bench, note, set_back
-from ralph.core.limits import Streak
 from ralph.core.money import Spending, spend
 from ralph.core.plan import Mode, State
 from ralph.core.proof import exam_failure
+from ralph.core.rules import Streak
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
 

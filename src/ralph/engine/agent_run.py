@@ -21,8 +21,7 @@ from ralph.core.plan import Mode
 from ralph.core.ports import Agent, Reader, Session, events_in, events_of
 from ralph.core.rules import Patience
 from ralph.core.text import clean, one_line
-from ralph.engine.hook_watch import HookWatch, TestsFailed, Unguarded
-from ralph.engine.life import Occupation, SignsOfLife
+from ralph.engine.agent_watch import HookWatch, Occupation, SignsOfLife, TestsFailed, Unguarded
 from ralph.host.files import make_folder
 from ralph.host.process import supervise as host
 from ralph.host.process.activity import QuietTimes, stamp

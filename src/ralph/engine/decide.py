@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ralph.core.fallback import choose, paused_until
 from ralph.core.history import History
-from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.core.money import Need, Room, figure, overspent, rooms, story_rooms, unaffordable
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.review import OPEN_FINDINGS, ReviewStatus, approved_at
+from ralph.core.rules import Limits, OnLimit, OnStuck
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.engine.limits import RUN_LIMITS, not_counted
 

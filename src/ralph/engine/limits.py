@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ralph.core.history import History
-from ralph.core.limits import Limits, OnStuck
 from ralph.core.money import Room, Scope, figure, rooms
 from ralph.core.moves import Reason, Stop, Wait
+from ralph.core.rules import Limits, OnStuck
 from ralph.core.verdict import Kind
 from ralph.engine.usage_limit import usage
 

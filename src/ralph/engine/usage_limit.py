@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from ralph.core.agent import Limit
 from ralph.core.fallback import first_awake, is_anybody_left
 from ralph.core.history import Heard, History
-from ralph.core.limits import Limits, OnLimit
 from ralph.core.moves import Reason, Stop, Wait
+from ralph.core.rules import Limits, OnLimit
 from ralph.core.verdict import Kind
 
 _JITTER_SHARE = 0.05

@@ -10,13 +10,13 @@ from msgspec import Struct
 from ralph.core.events import IterationEnded, Judged, Proved, Record, RunEnded, RunStarted, StepEnded
 from ralph.core.evidence import CheckResult
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits, OnStuck, Streak
 from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.proof import KEPT_UNPROVEN
+from ralph.core.rules import Limits, OnStuck, Streak
 from ralph.core.verdict import Kind
-from ralph.engine.circuit import Position
 from ralph.engine.decide import cap
+from ralph.engine.steps import Position
 from ralph.journal.run_state import RunState
 from ralph.report.advice import in_worktree, next_step, why_ended
 

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from ralph.core.events import Decided, Judged, PlanSeen, Record, RunStarted, SeenStory
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits
 from ralph.core.plan import Order, Plan, Story
 from ralph.core.review import AT_CAP, AT_STALEMATE, Review
+from ralph.core.rules import Limits
 from ralph.engine.decide import decide
 from ralph.engine.judge import judge
 from ralph.journal.run_state import RunState

@@ -9,9 +9,9 @@ from msgspec import Struct
 
 from ralph.config.layers import Settings
 from ralph.config.schema import Config
-from ralph.core.limits import Limits
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
+from ralph.core.rules import Limits
 from ralph.host.git.repo import Repo
 from ralph.session.limits import limits_of
 from ralph.state.places import workspace_state

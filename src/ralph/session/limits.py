@@ -7,11 +7,10 @@ from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Config, minimum_grade
 from ralph.config.sections import Agent
 from ralph.core.fallback import parts
-from ralph.core.limits import Limits, OnLimit, OnStuck
 from ralph.core.ports import Traits
 from ralph.core.proof import Grade, Tamper
 from ralph.core.review import OnCap
-from ralph.core.rules import Patience, Rules, VerdictRules
+from ralph.core.rules import Limits, OnLimit, OnStuck, Patience, Rules, VerdictRules
 from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS
 from ralph.host.process.start import Allowance
 from ralph.session.choice import known_agents, reviewer_of

@@ -20,11 +20,11 @@ from ralph.agents.registry import agent as find_agent
 from ralph.budget.run_budget import Account, RunBudget
 from ralph.budget.settings import budget_of, ledger_of, prices_of
 from ralph.config.schema import Config
-from ralph.core.agent import Outcome, Trouble
+from ralph.core.agent import AgentEvent, Outcome, Result, Text, Trouble
 from ralph.core.errors import LockHeld, SetupError
 from ralph.core.evidence import Ended, How
 from ralph.core.exit_codes import ExitCode
-from ralph.core.ports import HookFiles, Rights, Session, Task
+from ralph.core.ports import Agent, HookFiles, Launch, Reader, Rights, Session, Task
 from ralph.core.rules import Patience
 from ralph.core.text import one_line
 from ralph.engine.agent_run import AgentRunner
@@ -35,10 +35,70 @@ from ralph.host.locks import Lock, Owner
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.tree import identify
 from ralph.journal.records import Journal, Listener
-from ralph.session.full_output import Overheard
 from ralph.session.hook_policy import as_json, client_settings, guard_section, writable_places
 from ralph.session.limits import allowance_of
 from ralph.state.names import CLIENT_SETTINGS, GIT_LOCK, HOOK_SESSIONS, INDEX, POLICY, RAW, RECORDS
+
+_MOST = 2_000_000
+
+
+class Overheard:
+    """The same agent, for one process."""
+
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._texts: list[str] = []
+        self._size = 0
+        self._result = ""
+
+    @property
+    def NAME(self) -> str:
+        return self._agent.NAME
+
+    @property
+    def TITLE(self) -> str:
+        return self._agent.TITLE
+
+    @property
+    def ENV(self) -> tuple[str, ...]:
+        return self._agent.ENV
+
+    @property
+    def HOOKS(self) -> bool:
+        return self._agent.HOOKS
+
+    @property
+    def REPORTS_CALLS(self) -> bool:
+        return self._agent.REPORTS_CALLS
+
+    def find(self, session: Session, path: str) -> str:
+        return self._agent.find(session, path)
+
+    def launch(self, session: Session, program: str) -> Launch:
+        return self._agent.launch(session, program)
+
+    def reader(self) -> Reader:
+        read = self._agent.reader()
+
+        def listen(line: bytes) -> Iterator[AgentEvent]:
+            for event in read(line):
+                self._hear(event)
+                yield event
+
+        return listen
+
+    @property
+    def answer(self) -> str:
+        """Its result, or its whole output if its client reports no result."""
+        return self._result if self._result.strip() else "\n".join(self._texts)
+
+    def _hear(self, event: AgentEvent) -> None:
+        if isinstance(event, Result):
+            self._result = event.text
+        elif isinstance(event, Text) and self._size < _MOST:
+            self._size += len(event.text)
+            self._texts.append(event.text)
+
 
 _LOOKS = "Read,Grep,Glob"
 _GIT = ("log", "show", "diff", "status", "ls-files", "blame")

@@ -12,8 +12,7 @@ from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Step
 from ralph.core.errors import ConfigError
 from ralph.core.text import one_line
-from ralph.engine.circuit import Circuit
-from ralph.engine.steps import PlannedStep
+from ralph.engine.steps import Circuit, PlannedStep
 from ralph.engine.steps import step as find_step
 
 

@@ -17,8 +17,8 @@ from ralph.core.agent import Limit
 from ralph.core.errors import BadData, UsageError
 from ralph.core.events import AnyEvent, Asked, Noted, Paused, Record, RunEnded, RunStarted, WaitStarted
 from ralph.core.history import History, fold
-from ralph.core.limits import Limits
 from ralph.core.ports import PlanRef
+from ralph.core.rules import Limits
 from ralph.core.text import one_line
 from ralph.engine.usage_limit import still_to_wait_for
 from ralph.host.files import open_state
