@@ -16,6 +16,7 @@ from typing import Any
 from ralph.core.events import Decided, IterationEnded, LimitAnswered, RunEnded, RunStarted, StorySetAside, WaitStarted
 from ralph.core.moves import Reason
 from ralph.core.verdict import Kind
+from support import stunts
 from support.cli import Completed, ralph_here
 from support.loops import LoopProject, Scenario, finish, run_ralph, start_ralph
 from support.processes import wait_for
@@ -33,7 +34,7 @@ def good(story: str) -> list[Any]:
 
 def project(folder: Path, play: dict[str, list[Any]], stories: int = 2, **config: Any) -> LoopProject:
     names = [f"US-00{number}" for number in range(1, stories + 1)]
-    script = {"stories": {name: [good(name)] for name in names} | play}
+    script = {"acts": stunts.__file__, "stories": {name: [good(name)] for name in names} | play}
     return LoopProject.make(
         folder,
         Scenario(
