@@ -193,7 +193,7 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
             baseline = BaselineQuestion(stop, _quiet(view))
         with _all_at_once(prepared, state):
             ended = launch(prepared, os.environ, stop, listeners, tell=tell, ask=limit, ask_baseline=baseline)
-    with lost_output():  # the run is over: what it came to is known, whoever reads it
+    with lost_output():  # the run is over, and its result does not depend on its output
         if not args.json:
             print_summary(state, tally.figures())
         if STASHED in told:
