@@ -132,7 +132,7 @@ def _load_msgspec() -> None:
     try:
         import msgspec  # noqa: F401
     finally:
-        del sys.modules["typing_extensions"]  # whoever else wants it gets it
+        del sys.modules["typing_extensions"]  # other code still gets the real one
 
 
 def _guarded(argv: list[str]) -> int:

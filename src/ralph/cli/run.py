@@ -224,7 +224,7 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
         with _all_at_once(prepared, state):
             caller = Caller(env=os.environ, stop=stop, tell=tell, listeners=listeners, ask=limit, ask_baseline=baseline)
             ended = launch(prepared, caller)
-    with lost_output():  # the run is over: what it came to is known, whoever reads it
+    with lost_output():  # the run is over, and its result does not depend on its output
         if not args.json:
             print_summary(state, tally.figures())
         if STASHED in told:
