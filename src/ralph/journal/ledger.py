@@ -95,7 +95,7 @@ class Finished(Struct, frozen=True, tag="finished", kw_only=True):
     micros: int | None = None
 
 
-class Reset(Struct, frozen=True, tag="anew"):
+class Reset(Struct, frozen=True, tag="anew"):  # the word in ledgers of earlier versions
     """From here on, the budgets of the workspace and its stories count from zero; or that of one story."""
 
     t: float

@@ -491,19 +491,20 @@ _CODE = frozenset({Role.SOURCE, Role.TEST, Role.HELPER})
 def ignored_work(repo: Repo, since: float) -> tuple[str, ...]:
     """Ignored source files of the repository that were written since a time, with paths from its root."""
     listed = git(repo, "ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory")
-    found = []
+    found = set()  # git may list a folder and what is in it
     for raw in names(listed)[:_MOST_LISTED]:
         path = os.fsdecode(raw)
+        if not BUILD_CACHES.isdisjoint(path.split("/")):  # pytest's cache ignores itself: git lists what is in it
+            continue
         for name in _files(repo.root, path) if path.endswith("/") else [path]:
             if role_of(name) in _CODE and _written(repo.root / name) >= since:
-                found.append(name)
+                found.add(name)
     return tuple(sorted(found))
 
 
 def _files(root: Path, folder: str) -> Iterator[str]:
     """Without caches and installed dependencies."""
-    name = folder.rstrip("/").rpartition("/")[2]
-    if name in BUILD_CACHES or name == ".ralph" or is_dependency_folder(root, folder):
+    if folder.rstrip("/").rpartition("/")[2] == ".ralph" or is_dependency_folder(root, folder):
         return
     count = 0
     for where, folders, files in os.walk(root / folder):

@@ -112,14 +112,14 @@ def moved(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> Moved:
 
 def restore_lost(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> RestoredHead:
     """Restore lost refs, stashes and reflogs when the work is kept. The branches that the agent was on stay."""
-    mended = ["HEAD"] if repair_head(repo, checkpoint) else []
-    mended += ["the index"] if repair_index(repo, checkpoint, index_file) else []
+    repaired = ["HEAD"] if repair_head(repo, checkpoint) else []
+    repaired += ["the index"] if repair_index(repo, checkpoint, index_file) else []
     before, now = branches_of(checkpoint, index_file), recorded_refs(repo)
     spared = {*checked_out_elsewhere(repo), *_visited(repo, checkpoint, head_of(repo, now)[0])}
     done = restore_refs(repo, displaced(repo, before, now, spared), now, keep=True)
     stashes = stashed(repo)
     failed = (*done.failed, *restore_stash(repo, checkpoint, index_file))
-    restored = (*mended, *done.restored, *((STASH,) if stashed(repo) != stashes else ()))
+    restored = (*repaired, *done.restored, *((STASH,) if stashed(repo) != stashes else ()))
     logs = restore_reflogs(repo, index_file, frozenset({*now, *done.restored}))
     restored += tuple(f"the reflog of {name}" for name in logs if name not in done.restored)
     return RestoredHead(restored, failed, done.kept)
