@@ -25,7 +25,7 @@ def place(tmp_path: Path) -> Path:
 def _fenced(place: Path, command: str) -> tuple[int, str]:
     fence = Fence.make([place / "hidden"], [place / "hidden/allowed"])
     assert fence is not None
-    done = run(shell(command), cwd=place / "open", env=dict(os.environ), fence=fence)
+    done = run(shell(command), cwd=place / "open", env=dict(os.environ), enclosure=fence)
     fence.close()
     return done.code, (done.out + done.err).decode()
 
@@ -66,7 +66,7 @@ def test_threads_start_fenced_and_free_processes_at_the_same_time(place: Path) -
     def start(number: int) -> None:
         inside = fence if number % 2 else None
         for _ in range(3):
-            results[number] = run(shell("cat ../hidden/inner/file"), cwd=place / "open", fence=inside).code
+            results[number] = run(shell("cat ../hidden/inner/file"), cwd=place / "open", enclosure=inside).code
 
     threads = [threading.Thread(target=start, args=(number,)) for number in range(6)]
     for thread in threads:
@@ -81,5 +81,5 @@ def test_a_program_that_does_not_exist_is_reported_inside_a_fence_too(place: Pat
     fence = Fence.make([place / "hidden"], [])
     assert fence is not None
     with pytest.raises(CannotStart):
-        run([str(place / "nosuch")], cwd=place, fence=fence)
+        run([str(place / "nosuch")], cwd=place, enclosure=fence)
     fence.close()

@@ -167,11 +167,6 @@ class BaselineQuestion(_Question):
 def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
     if sum((args.quiet, args.json, args.verbose)) > 1:
         raise UsageError("--quiet, --verbose and --json exclude each other", hint="use one of them")
-    if args.sandbox and not _is_sandboxed():
-        raise SetupError(
-            "not inside a sandbox, and Ralph does not create one",
-            hint="run Ralph in a container, or leave out --sandbox",
-        )
     prepared = prepare_spec(args, os.environ, extra_env)
     refuse_unknown_names(prepared.settings)
     for problem in (*prepared.settings.warnings, *refuse_misfits(prepared.settings, prepared.ref)):
@@ -282,9 +277,3 @@ def build(args: Namespace) -> int:
     if args.layout is None:
         args.layout = "plan.md"
     return run(args, extra_env=dict(BUILD_VARIABLES))
-
-
-def _is_sandboxed() -> bool:
-    from ralph.doctor.machine import sandbox  # only when it is asked for
-
-    return bool(sandbox(os.environ))

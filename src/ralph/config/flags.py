@@ -33,7 +33,10 @@ def add_options(parser: argparse.ArgumentParser | argparse._ArgumentGroup, keys:
                 parser.add_argument(*declared.off, action="store_const", const=False, help=negated, **common)
         elif declared.flags:
             metavar = declared.metavar or None
-            parser.add_argument(*declared.flags, type=_type(declared), metavar=metavar, help=help_text, **common)
+            bare: dict[str, Any] = {"nargs": "?", "const": declared.bare} if declared.bare else {}
+            parser.add_argument(
+                *declared.flags, type=_type(declared), metavar=metavar, help=help_text, **bare, **common
+            )
             for value in dict.fromkeys(value for _, value in declared.constants):
                 flags = [flag for flag, constant in declared.constants if constant == value]
                 same = f"same as {declared.flags[-1]} {value}"

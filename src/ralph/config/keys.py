@@ -27,6 +27,8 @@ class Option(Struct, frozen=True):
     secret: bool = False
     constants: tuple[tuple[str, str], ...] = ()
     """Flags without a value, each with the value it sets."""
+    bare: str = ""
+    """What its flag sets without a value."""
 
     @property
     def variable(self) -> str:
@@ -45,6 +47,8 @@ class Alias(Struct, frozen=True):
     """A number without a unit is in minutes; see `durations.BARE_NUMBERS`."""
     switch: tuple[str, str] | None = None
     """It is a boolean: the values that `true` and `false` set."""
+    short: bool = False
+    """It is the name of a section: a text there instead of a mapping sets this key, and `RALPH_NAME` does."""
 
 
 def meaning(alias: Alias) -> str:
@@ -65,6 +69,7 @@ ALIASES = {
     "reviewers": Alias("review.reviewers"),
     "on_cap": Alias("review.on_cap"),
     "on_stalemate": Alias("review.on_stalemate"),
+    "sandbox": Alias("sandbox.use", short=True),
 }
 
 RESERVED_VARIABLES = frozenset(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from enum import StrEnum
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from msgspec import Struct
 
@@ -208,17 +208,19 @@ def _workspace_files(
 
 def _build(values: Mapping[str, Any]) -> Config:
     """The nested structs, from values by dotted key."""
-    top: dict[str, Any] = {}
+    return cast(Config, _filled(Config(), values))
+
+
+def _filled(defaults: Struct, values: Mapping[str, Any]) -> Struct:
+    own: dict[str, Any] = {}
     sections: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
         head, _, tail = key.partition(".")
         if tail:
             sections.setdefault(head, {})[tail] = value
         else:
-            top[head] = value
-    defaults = Config()
-    nested = {head: type(getattr(defaults, head))(**inner) for head, inner in sections.items()}
-    return Config(**top, **nested)
+            own[head] = value
+    return type(defaults)(**own, **{head: _filled(getattr(defaults, head), inner) for head, inner in sections.items()})
 
 
 def _contradictions(settings: Settings) -> list[Problem]:

@@ -44,7 +44,7 @@ def _read_section(reader: Reader, section: Mapping, prefix: str, values: Values)
         spelled = prefix + name.text
         if name.text not in names:
             reader.unknown(name, spelled)
-        elif spelled in inside:
+        elif spelled in inside and not (isinstance(node, Mapping) and spelled in ALIASES and ALIASES[spelled].short):
             _read_option(reader, name, node, spelled, values)
         elif isinstance(node, Mapping):
             _read_section(reader, node, f"{spelled}.", values)
@@ -70,7 +70,7 @@ def _read_option(reader: Reader, name: Scalar, node: Node, spelled: str, values:
 
 def read_variables(env: Map[str, str], extra: Map[str, str]) -> tuple[Values, list[Problem]]:
     """`RALPH_*`, and `extra` variables (name → key) with lower precedence. An empty variable counts as not set."""
-    switches = {variable_of(spelled): spelled for spelled, alias in ALIASES.items() if alias.switch}
+    switches = {variable_of(spelled): spelled for spelled, alias in ALIASES.items() if alias.switch or alias.short}
     named = {**extra, **switches, **{option.variable: key for key, option in options().items()}}
     values: Values = {}
     problems: list[Problem] = []

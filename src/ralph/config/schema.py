@@ -24,6 +24,7 @@ from ralph.config.sections import (
     Proof,
     Review,
     Routing,
+    Sandbox,
     Section,
     Step,
     StepBreaker,
@@ -206,6 +207,15 @@ class Config(Section, frozen=True):
     ] = ()
     fallback_after: Annotated[int, key("Failures of a story in a row before the next fallback is used.", ge=1)] = 2
     fallback_cooldown: Annotated[Duration, key("How long a choice that failed is not used.")] = 1800.0
+    sandbox: Sandbox = Sandbox()
+    workspace: Annotated[
+        Literal["auto", "clone", "in-place"],
+        key(
+            "Where the agent works: in a clone of its own or in your checkout; auto: in a clone if sandboxed.",
+            "--workspace",
+            metavar="WHERE",
+        ),
+    ] = "auto"
     routing: Routing = Routing()
     agent: Agent = Agent()
     review: Review = Review()

@@ -36,14 +36,16 @@ def key(
     le: int | None = None,
     secret: bool = False,
     constants: tuple[tuple[str, str], ...] = (),
+    bare: str = "",
 ) -> Meta:
     """The description of one option.
 
     `flags` set it (for a boolean: to true), `off` are flags that set a boolean to false. A `secret` is an address that
     is only shown masked. `constants` are flags without a value that set a fixed one:
-    `("--dangerously-skip-permissions", "skip")`.
+    `("--dangerously-skip-permissions", "skip")`. `bare` is what a flag sets that is given without its value.
     """
     extra: dict[str, Any] = {"flags": flags, "off": off, "metavar": metavar, "secret": secret, "constants": constants}
+    extra["bare"] = bare
     return Meta(description=doc, ge=ge, le=le, extra=extra)
 
 
@@ -79,6 +81,52 @@ class Agent(Section, frozen=True):
     ] = 0
     max_file_mb: Annotated[int, key("Megabytes that an agent may write to one file; 0 is no limit.", ge=0)] = 0
     script: Annotated[str, key("The script of the scripted agent.", "--agent-script", metavar="FILE")] = ""
+
+
+class SandboxLimits(Section, frozen=True):
+    processes: Annotated[int, key("The most processes and threads inside; 0 is no limit.", ge=0)] = 2000
+    memory_mb: Annotated[
+        int, key("Megabytes of memory inside; 0 is three quarters of the machine's, -1 is no limit.", ge=-1)
+    ] = 0
+    disk_mb: Annotated[int, key("Megabytes that may be written inside; 0 is no limit.", ge=0)] = 20_000
+    cpu_seconds: Annotated[int, key("Seconds of processor time for one session or check; 0 is no limit.", ge=0)] = (
+        36_000
+    )
+
+
+class Sandbox(Section, frozen=True):
+    use: Annotated[
+        Literal["auto", "required", "bwrap", "srt", "docker", "podman", "sbx", "none"],
+        key(
+            "The sandbox around agents and checks: the strongest that works here, one by name, or none. "
+            "`required` stops instead of working without one. `sandbox: NAME` is short for this key.",
+            "--sandbox",
+            metavar="NAME",
+            bare="required",
+            constants=(("--no-sandbox", "none"),),
+        ),
+    ] = "auto"
+    network: Annotated[
+        Literal["listed", "open", "none"],
+        key("What can be reached from inside: the hosts of the list, everything, or nothing."),
+    ] = "listed"
+    allow_hosts: Annotated[
+        Words,
+        key(
+            "Hosts that can be reached from inside, besides the agent's own: example.org, *.example.org, "
+            "localhost:5432, or a registry (pypi, npm, crates, go, debian).",
+            "--allow-hosts",
+            metavar="HOSTS",
+        ),
+    ] = ()
+    files: Annotated[
+        Words, key("Files that git ignores, or files in your home folder (~/…), that are copied into the sandbox.")
+    ] = ()
+    setup: Annotated[
+        str, key("A command that prepares the sandbox once, until it changes; default: sandbox/setup.sh if it exists.")
+    ] = ""
+    image: Annotated[str, key("The container image for docker and podman; empty: Ralph's own Containerfile.")] = ""
+    limits: SandboxLimits = SandboxLimits()
 
 
 class CircuitBreaker(Section, frozen=True):

@@ -11,7 +11,7 @@ from ralph.config.checks import ChosenCheck
 from ralph.core.evidence import CheckResult
 from ralph.core.text import clean
 from ralph.host.files import make_folder, write_bytes
-from ralph.host.process.fence import Fence
+from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import CannotStart, run, shell
 from ralph.host.redaction import redact
@@ -32,7 +32,7 @@ def run_check(
     stop: StopSignal | None = None,
     keep: Callable[[bytes], str] | None = None,
     read: Callable[[bytes], object] | None = None,
-    fence: Fence | None = None,
+    enclosure: Enclosure | None = None,
 ) -> CheckResult:
     """Run one command. It never raises for what the command does; that is its result.
 
@@ -43,7 +43,9 @@ def run_check(
         outside = f"{cwd} leads out of the workspace, so the check was not run"
         return CheckResult(name=name, command=command, passed=False, code=126, tail=outside, required=required)
     try:
-        finished = run(shell(command), cwd=folder, env=env, timeout=timeout, limit=_KEPT, stop=stop, fence=fence)
+        finished = run(
+            shell(command), cwd=folder, env=env, timeout=timeout, limit=_KEPT, stop=stop, enclosure=enclosure
+        )
     except CannotStart as error:
         return CheckResult(name=name, command=command, passed=False, code=127, tail=str(error), required=required)
     output = finished.out + finished.err

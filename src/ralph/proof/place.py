@@ -27,7 +27,7 @@ from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import shadow_of
 from ralph.host.git.swap import Keep, keep_nothing, swapped
 from ralph.host.process.activity import changed_since
-from ralph.host.process.fence import Fence
+from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import Finished, run, shell
 from ralph.host.removal import remove_tree
@@ -91,7 +91,7 @@ class Runner(Struct, frozen=True, kw_only=True):
         reports: Path,
         label: str,
         tell: Tell = silent,
-        fence: Fence | None = None,
+        enclosure: Enclosure | None = None,
     ) -> Iterator[Ran]:
         for number, check in enumerate(checks):
             if self.is_stopped:
@@ -112,7 +112,7 @@ class Runner(Struct, frozen=True, kw_only=True):
                 stop=self.stop,
                 keep=keeper(self.outputs, label, check) if self.outputs and label else None,
                 read=outputs.append,
-                fence=fence,
+                enclosure=enclosure,
             )
             output = b"".join(outputs)
             tests = read_tests(check.command, output, folder, root / check.cwd)
@@ -176,11 +176,11 @@ class CheckoutPlace:
         self._is_set_up = is_set_up
         """Dependencies come from that command, not from copies."""
         self._recopy = recopy
-        self.fence: Fence | None = None
+        self.fence: Enclosure | None = None
         """Hides the workspace, and more, from the checks."""
         self.tried: frozenset[tuple[str, str]] = frozenset()
         """Command and folder of checks that are known to pass behind it."""
-        self.weaker: Callable[[ChosenCheck], Sequence[Fence | None]] = lambda check: ()
+        self.weaker: Callable[[ChosenCheck], Sequence[Enclosure | None]] = lambda check: ()
         self._digest = ""
         """Of the dependencies that are installed here."""
         self._reports = checkout.folder / ".reports"
@@ -223,7 +223,7 @@ class CheckoutPlace:
             *(self.weaker(check) if self.fence and (check.command, check.cwd) not in self.tried else ()),
         ]
         for fence in fences:
-            results = list(self._runner.run([check], self.root, self.env, self._reports, label, fence=fence))
+            results = list(self._runner.run([check], self.root, self.env, self._reports, label, enclosure=fence))
             if not any(_DENIED.search(ran.output) for ran in results if not ran.result.passed):
                 break
         if fence is not self.fence and any(ran.result.passed for ran in results):

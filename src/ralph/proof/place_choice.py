@@ -24,6 +24,7 @@ from ralph.core.environment import child_environment
 from ralph.core.errors import RalphError
 from ralph.core.text import one_line
 from ralph.host.git.checkout import remove_abandoned
+from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.fence import Fence
 from ralph.proof.dependencies import Copies, dependency_folders, listed_files, local_settings
 from ralph.proof.environment import (
@@ -373,7 +374,8 @@ class _Choice:
             ran = place.run(self._tree, self._checks)
             if all(one.result.passed or not one.result.required for one in ran):
                 return hidden
-            place.fence.close()
+            if isinstance(place.fence, Fence):
+                place.fence.close()
         place.fence = None
         return ""
 
@@ -382,7 +384,7 @@ class _Choice:
         place.tried = frozenset((check.command, check.cwd) for check in self._checks)
         weaker = self._fence(place, WORKSPACE) if hidden == HOME else place.fence
 
-        def weaker_for(check: ChosenCheck) -> tuple[Fence | None, ...]:
+        def weaker_for(check: ChosenCheck) -> tuple[Enclosure | None, ...]:
             names_workspace = str(self._request.workspace) in check.command
             return (weaker, None) if names_workspace else (weaker,)
 

@@ -1,1 +1,1 @@
-"""Walls around agents and checks: what each backend can do, the network behind it, and how a command is started inside."""
+"""Walls around agents and checks: the backends, the network behind them, and what is visible inside."""

@@ -88,7 +88,7 @@ def why_refused(name: str, port: int, hosts: Iterable[Host]) -> str:
 
 
 def is_public(address: str) -> bool:
-    """Whether an address is outside: not this machine, its network, a cloud's metadata service, or a multicast group."""
+    """Whether an address is outside: not this machine or its network, a cloud's metadata service, a multicast group."""
     found = ip_address(address.partition("%")[0])
     mapped = getattr(found, "ipv4_mapped", None) or getattr(found, "sixtofour", None)
     if mapped is not None and not mapped.is_global:

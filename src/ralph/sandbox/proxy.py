@@ -15,6 +15,7 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from ralph.sandbox.hosts import Host, is_public, normal, parse_hosts, why_refused
@@ -124,9 +125,9 @@ async def run(path: str, log: str, entries: Sequence[str], *, private: bool = Fa
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     proxy = Proxy(parse_hosts(entries), descriptor, private=private)
     with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
+        Path(path).unlink()
     server = await asyncio.start_unix_server(proxy.serve, path, limit=_LONGEST_HEAD)
-    os.chmod(path, 0o600)
+    Path(path).chmod(0o600)
     sys.stdout.write("ready\n")
     sys.stdout.flush()
     async with server:

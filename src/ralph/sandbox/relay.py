@@ -1,4 +1,6 @@
-"""Inside a sandbox: `python -I relay.py PORT SOCKET COMMAND…` passes connections to PORT on to the proxy's socket.
+"""Inside a sandbox: `python -I -S relay.py SOCKET PORT [SERVICE…] -- COMMAND…` leads connections to the proxy.
+
+PORT is where programs find the proxy. A connection to a port SERVICE goes through it to that port of the machine.
 
 It listens before the command starts, and stays behind when this process becomes the command. It imports nothing of
 Ralph: inside, only this file is visible.
@@ -17,15 +19,24 @@ _CHUNK = 65536
 
 
 def main(arguments: "list[str]") -> None:
-    port, path, *command = arguments
-    server = socket.create_server(("127.0.0.1", int(port)), backlog=128)
+    at = arguments.index("--")
+    path, ports, command = arguments[0], arguments[1:at], arguments[at + 1 :]
+    servers = [socket.create_server(("127.0.0.1", int(port)), backlog=128) for port in ports]
     if os.fork() == 0:
         _detach()
-        while True:
-            client, _ = server.accept()
-            threading.Thread(target=_serve, args=(client, path), daemon=True).start()
-    server.close()
+        for number, server in enumerate(servers):
+            opening = f"CONNECT 127.0.0.1:{ports[number]} HTTP/1.1\r\n\r\n".encode() if number else b""
+            threading.Thread(target=_accept, args=(server, path, opening)).start()
+        return
+    for server in servers:
+        server.close()
     os.execvp(command[0], command)
+
+
+def _accept(server: "Socket", path: str, opening: bytes) -> None:
+    while True:
+        client, _ = server.accept()
+        threading.Thread(target=_serve, args=(client, path, opening), daemon=True).start()
 
 
 def _detach() -> None:
@@ -36,10 +47,13 @@ def _detach() -> None:
         os.dup2(nothing, descriptor)
 
 
-def _serve(client: "Socket", path: str) -> None:
+def _serve(client: "Socket", path: str, opening: bytes) -> None:
     try:
         proxy = socket.socket(socket.AF_UNIX)
         proxy.connect(path)
+        if opening:
+            proxy.sendall(opening)
+            _read_answer(proxy)
     except OSError:
         client.close()
         return
@@ -49,6 +63,18 @@ def _serve(client: "Socket", path: str) -> None:
     back.join()
     client.close()
     proxy.close()
+
+
+def _read_answer(proxy: "Socket") -> None:
+    """Raises OSError if the proxy refuses."""
+    answer = b""
+    while not answer.endswith(b"\r\n\r\n"):
+        byte = proxy.recv(1)
+        if not byte:
+            raise OSError
+        answer += byte
+    if b" 200 " not in answer.split(b"\r\n", 1)[0] + b" ":
+        raise OSError
 
 
 def _copy(source: "Socket", sink: "Socket") -> None:

@@ -1,40 +1,109 @@
-"""What a sandbox lets through, as a value that every backend can build its command line from."""
+"""What a sandbox lets through, as a value from which every backend builds its command line. Backends are modules."""
 
 from __future__ import annotations
 
+import secrets
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Protocol
 
 from msgspec import Struct
+
+from ralph.host.process.enclosure import Process, Start
 
 PROXY_PORT = 3128
 """Where a command inside finds the proxy, on its own loopback."""
 
 
 class Quota(Struct, frozen=True):
-    """Limits of everything inside together, or per process where the system has no better. 0: no limit."""
+    """Limits of everything inside together, or per process where the system offers no better. 0: no limit."""
 
-    processes: int = 1024
+    processes: int = 0
     memory_mb: int = 0
-    file_mb: int = 4096
-    """The largest file."""
+    disk_mb: int = 0
+    """What may be written, in one file and in all."""
     cpu_seconds: int = 0
 
 
-class Wall(Struct, frozen=True, kw_only=True):
-    """The world as a command inside sees it. All else that exists can be read, except the home and temporary folders."""
+class Mount(Struct, frozen=True):
+    """A file or folder that appears inside at another path."""
 
-    folder: Path
-    """Where the command starts."""
+    source: Path
+    target: Path
+    is_writable: bool = False
+
+
+class Wall(Struct, frozen=True, kw_only=True):
+    """The world as a command inside sees it: all that exists can be read, except what is hidden; little is writable."""
+
     home: Path
-    """Hidden, except for what is listed below."""
+    """The path of the home folder inside; the real one is hidden."""
+    home_source: Path | None = None
+    """The folder that is there instead, writable. None: an empty one."""
     writable: tuple[Path, ...] = ()
     readable: tuple[Path, ...] = ()
-    """In hidden folders: programs, and the login of the client. What does not exist is left out."""
-    hidden: tuple[Path, ...] = ()
-    """More folders that look empty inside."""
+    """In hidden folders: programs, for instance. What does not exist is left out."""
     read_only: tuple[Path, ...] = ()
     """In writable folders: `.git/hooks`, `.git/config`, `.ralph`."""
+    mounts: tuple[Mount, ...] = ()
+    hidden: tuple[Path, ...] = ()
+    """More folders that look empty inside, and files that do."""
     proxy: Path | None = None
-    """The proxy's socket. None: no network at all."""
+    """The proxy's socket. None: no network at all, unless it is open."""
+    forwards: tuple[int, ...] = ()
+    """Ports of services on this machine that the proxy may reach; they are at the same port of the loopback inside."""
     is_network_open: bool = False
     quota: Quota = Quota()
+
+
+class Found(Struct, frozen=True):
+    """Whether a backend can be used here."""
+
+    program: str = ""
+    version: str = ""
+    why_not: str = ""
+    """Empty: it can, as far as that is known without starting it."""
+    hint: str = ""
+
+
+class Backend(Protocol):
+    """One kind of sandbox. Each is a module."""
+
+    @property
+    def NAME(self) -> str: ...
+
+    @property
+    def TITLE(self) -> str: ...
+
+    @property
+    def MOUNTS(self) -> bool:
+        """Files can appear inside at other paths."""
+        ...
+
+    def find(self, env: Mapping[str, str]) -> Found: ...
+
+    def enter(self, program: str, wanted: Start, wall: Wall, label: str) -> Start:
+        """The process that starts the wanted one inside. `label` is unique among all processes of this machine."""
+        ...
+
+    def end(self, program: str, label: str) -> str:
+        """End what is left inside; a signal to the process does not reach it everywhere. See `Enclosure.end`."""
+        ...
+
+
+class Walled:
+    """A backend and a wall: what processes are started in. One object may start many, one after the other."""
+
+    def __init__(self, backend: Backend, program: str, wall: Wall) -> None:
+        self.backend, self.program, self.wall = backend, program, wall
+        self._labels: dict[int, str] = {}
+
+    def start(self, wanted: Start, make: Callable[[Start], Process]) -> Process:
+        label = f"ralph-{secrets.token_hex(6)}"
+        process = make(self.backend.enter(self.program, wanted, self.wall, label))
+        self._labels[process.pid] = label
+        return process
+
+    def end(self, process: Process) -> str:
+        label = self._labels.pop(process.pid, "")
+        return self.backend.end(self.program, label) if label else ""

@@ -83,9 +83,7 @@ def proof_exam(parser: ArgumentParser) -> None:
     before.add_argument("--stash", action="store_true", help="stash uncommitted changes first")
     add_config(before)
     add_output(parser.add_argument_group("output"))
-    parser.set_defaults(
-        exam_only=True, once=False, worktree=False, reset_circuit=False, detach=False, sandbox=False, no_sandbox=False
-    )
+    parser.set_defaults(exam_only=True, once=False, worktree=False, reset_circuit=False, detach=False)
 
 
 def rescue(parser: ArgumentParser) -> None:

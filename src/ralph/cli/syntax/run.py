@@ -24,6 +24,7 @@ _SETTINGS = {
         "agent.name agent.command agent.script prompt agent.allowed_tools agent.disallowed_tools permissions "
         "web allow_paths agent.fallback_model fallback routing.enabled"
     ),
+    "sandbox": "sandbox.use workspace sandbox.allow_hosts",
     "review": "review.cap review.on_cap review.on_stalemate review.agent review.model review.reviewers",
     "checks and git": "proof.minimum acceptance exam baseline tamper tests canary rollback push archive.on_complete",
 }
@@ -69,9 +70,6 @@ def run(parser: ArgumentParser) -> None:
         "--allow-broken-checks", action="store_true", help="start although a check cannot run or fails before any work"
     )
     add_config(before)
-    where = before.add_mutually_exclusive_group()
-    where.add_argument("--sandbox", action="store_true", help="refuse to run outside a container")
-    where.add_argument("--no-sandbox", action="store_true", help="run anywhere (default)")
     add_output(groups["output"])
 
 

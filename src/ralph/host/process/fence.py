@@ -13,7 +13,10 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from subprocess import Popen
 from typing import TypeVar
+
+from ralph.host.process.enclosure import Start
 
 T = TypeVar("T")
 
@@ -76,6 +79,12 @@ class Fence:
                 raise OSError(ctypes.get_errno(), "landlock_add_rule")
         finally:
             os.close(folder)
+
+    def start(self, wanted: Start, make: Callable[[Start], Popen[bytes]]) -> Popen[bytes]:
+        return self.inside(lambda: make(wanted))
+
+    def end(self, process: Popen[bytes]) -> str:
+        return ""
 
     def inside(self, start: Callable[[], T]) -> T:
         """Call a function that starts a process, in a thread of its own: the kernel restricts one thread and what it

@@ -24,7 +24,7 @@ from msgspec import Struct
 from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 from ralph.host.process import table as ptable
-from ralph.host.process.fence import Fence
+from ralph.host.process.enclosure import Enclosure, Start
 from ralph.host.process.output import Excerpt, Pump
 from ralph.host.process.programs import which
 from ralph.host.process.signals import StopSignal
@@ -113,6 +113,8 @@ class Finished(Struct, frozen=True):
     """`out` or `err` was longer than the limit: it has a marker line in the middle."""
     swept: int = 0
     """Processes it left behind, which were terminated."""
+    problem: str = ""
+    """What its enclosure reports about its end."""
 
     @property
     def ok(self) -> bool:
@@ -130,7 +132,7 @@ def run(
     grace: float = 2.0,
     sweep: bool = True,
     stop: StopSignal | None = None,
-    fence: Fence | None = None,
+    enclosure: Enclosure | None = None,
 ) -> Finished:
     """Run a command to its end, or kill its whole tree after `timeout`. Keeps at most `limit` bytes per stream.
 
@@ -139,7 +141,7 @@ def run(
     """
     out, err = Excerpt(limit), Excerpt(limit)
     begun = time.monotonic()
-    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin), fence=fence)
+    process = start(argv, cwd=cwd, env=env, stdin=bool(stdin), enclosure=enclosure)
     tree = Tree(process)
     timed_out = False
     swept = 0
@@ -169,10 +171,11 @@ def run(
         raise
     finally:
         finish(process)
+        problem = enclosure.end(process) if enclosure is not None else ""
     duration = time.monotonic() - begun
     code = process.returncode if process.returncode is not None else -signal.SIGKILL
     cut = out.cut or err.cut
-    return Finished(tuple(argv), code, out.value(), err.value(), timed_out, duration, cut, swept)
+    return Finished(tuple(argv), code, out.value(), err.value(), timed_out, duration, cut, swept, problem)
 
 
 def shell(command: str) -> tuple[str, ...]:
@@ -187,18 +190,20 @@ def start(
     env: Mapping[str, str] | None,
     stdin: bool,
     before: Callable[[], None] | None = None,
-    fence: Fence | None = None,
+    enclosure: Enclosure | None = None,
 ) -> Popen[bytes]:
     """Start a process with pipes. The caller must also call `finish`. `before` runs in it before its program does."""
     require_process_control()
     if not argv or not argv[0]:
         raise CannotStart("the command to start is empty")
 
-    def make() -> Popen[bytes]:
+    wanted = Start(tuple(argv), cwd, os.environ if env is None else env)
+
+    def make(inside: Start) -> Popen[bytes]:
         return Popen(
-            list(argv),
-            cwd=cwd,
-            env=None if env is None else dict(env),
+            list(inside.argv),
+            cwd=inside.cwd,
+            env=dict(inside.env),
             stdin=PIPE if stdin else DEVNULL,
             stdout=PIPE,
             stderr=PIPE,
@@ -211,7 +216,7 @@ def start(
 
     try:
         with _default_signals():
-            return CHILDREN.start(make if fence is None else lambda: fence.inside(make))
+            return CHILDREN.start(lambda: make(wanted) if enclosure is None else enclosure.start(wanted, make))
     except (OSError, ValueError) as error:
         raise why_not_started(argv, cwd, env, error) from None
 

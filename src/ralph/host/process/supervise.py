@@ -8,8 +8,10 @@ from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
+from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.output import LineSplitter, Oversize, Pump, Tail, split_block
 from ralph.host.process.raw_log import RawLog
 from ralph.host.process.signals import StopSignal
@@ -35,6 +37,7 @@ class Command(Struct, frozen=True):
     """The complete environment: nothing is inherited."""
     stdin: bytes = b""
     allowance: Allowance = Allowance()
+    enclosure: Enclosure | None = None
 
 
 class Limits(Struct, frozen=True):
@@ -110,22 +113,33 @@ def supervise(
     begun = clock()
     before = before_start(command.allowance)
     try:
-        process = start(command.argv, cwd=command.cwd, env=command.env, stdin=bool(command.stdin), before=before)
+        process = start(
+            command.argv,
+            cwd=command.cwd,
+            env=command.env,
+            stdin=bool(command.stdin),
+            before=before,
+            enclosure=command.enclosure,
+        )
     except CannotStart as error:
         message = f"{error}; {error.hint}" if error.hint else str(error)
         return Ending(how=How.FAILED_TO_START, duration=clock() - begun, message=message)
     tree = Tree(process)
+    problem = ""
     try:
         if watcher.on_start is not None:
             watcher.on_start(tree.root)
         watch = _Watch(tree, command, limits, watcher, stop, clock)
         with contextlib.closing(watch.pump):
-            return watch.to_the_end(begun)
+            ending = watch.to_the_end(begun)
     except BaseException:
         tree.end(grace=0)
         raise
     finally:
         finish(process)
+        if command.enclosure is not None:
+            problem = command.enclosure.end(process)
+    return msgspec.structs.replace(ending, message=ending.message or problem)
 
 
 class _Output:
