@@ -1,6 +1,7 @@
 """Inside a sandbox: `python -I -S relay.py SOCKET PORT [SERVICE…] -- COMMAND…` leads connections to the proxy.
 
 PORT is where programs find the proxy. A connection to a port SERVICE goes through it to that port of the machine.
+With a number for SOCKET, the proxy is at that port of the loopback already, and all ports are services.
 
 It listens before the command starts, and stays behind when this process becomes the command. It imports nothing of
 Ralph: inside, only this file is visible.
@@ -25,7 +26,8 @@ def main(arguments: "list[str]") -> None:
     if os.fork() == 0:
         _detach()
         for number, server in enumerate(servers):
-            opening = f"CONNECT 127.0.0.1:{ports[number]} HTTP/1.1\r\n\r\n".encode() if number else b""
+            is_service = number > 0 or path.isdigit()
+            opening = f"CONNECT 127.0.0.1:{ports[number]} HTTP/1.1\r\n\r\n".encode() if is_service else b""
             threading.Thread(target=_accept, args=(server, path, opening)).start()
         return
     for server in servers:
@@ -49,8 +51,7 @@ def _detach() -> None:
 
 def _serve(client: "Socket", path: str, opening: bytes) -> None:
     try:
-        proxy = socket.socket(socket.AF_UNIX)
-        proxy.connect(path)
+        proxy = _connect(path)
         if opening:
             proxy.sendall(opening)
             _read_answer(proxy)
@@ -63,6 +64,14 @@ def _serve(client: "Socket", path: str, opening: bytes) -> None:
     back.join()
     client.close()
     proxy.close()
+
+
+def _connect(path: str) -> "Socket":
+    if path.isdigit():
+        return socket.create_connection(("127.0.0.1", int(path)))
+    proxy = socket.socket(socket.AF_UNIX)
+    proxy.connect(path)
+    return proxy
 
 
 def _read_answer(proxy: "Socket") -> None:
