@@ -1,15 +1,18 @@
 """bubblewrap: namespaces for processes, network, IPC and host name; the file system read-only; no capabilities. Linux.
 
 The sandbox dies with the thread that started it (`--die-with-parent` is per thread), so that thread has to live as
-long as the command does.
+long as the command does. A service whose socket appears after the start, outside of hidden folders, can be reached.
 """
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import platform
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 
@@ -17,18 +20,33 @@ import ralph
 from ralph.host.process.enclosure import Start
 from ralph.host.process.programs import which
 from ralph.host.process.start import CannotStart, run
-from ralph.sandbox import relay
-from ralph.sandbox.wall import PROXY_PORT, Found, Mount, Wall
+from ralph.sandbox import cgroup, masks, relay, seccomp
+from ralph.sandbox.wall import PROXY_PORT, Found, Mount, Quota, Wall
 
 NAME = "bwrap"
 TITLE = "bubblewrap"
 MOUNTS = True
-_INSIDE = "/run/ralph"
 _PROXIED = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy")
 _OLDEST = (0, 5)
+_SIZES = (0, 7)
 _DISABLES_USERNS = (0, 8)
-_TEMPORARY = ("/tmp", "/var/tmp", "/run")
-_OTHER_HOMES = ("/home", "/root")
+_SHARED_MEMORY = "/dev/shm"
+_OTHER_HOME = Path("/tmp/home")
+"""Where the home folder is if its path cannot be made in the read-only file system."""
+_TEMPORARY = {"/tmp": 2, "/var/tmp": 8}
+"""Folders in memory that are private, empty and writable inside, and the part of the memory that each may take."""
+_HIDDEN = ("/run", "/home", "/root")
+_KEPT = ("/run/current-system", "/run/opengl-driver")
+"""The programs of NixOS."""
+_COUNTS_PER_SANDBOX = (5, 14)
+"""Since this Linux, the limit of a user's processes counts those of one user namespace."""
+_MEGABYTE = 1024 * 1024
+_PAGE = 4096
+
+_OPEN = 'exec 9<"$1"; shift; while [ "$1" != -- ]; do echo 0 >"$1"; shift; done 2>/dev/null; shift; exec "$@"'
+"""Outside: opens the filter, enters the control groups, and becomes bubblewrap."""
+_LIMIT = '{ %s; } 2>/dev/null; exec "$@"'
+"""Inside: sets limits of single processes. One that is lower already stays."""
 
 
 def find(env: Mapping[str, str]) -> Found:
@@ -55,30 +73,31 @@ def _version(program: str) -> tuple[int, ...]:
 
 
 def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
+    if not wanted.cwd.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(wanted.cwd))
+    view = _View(wall, _version(program))
     spaces = ["user", "pid", "ipc", "uts", "cgroup-try", *([] if wall.is_network_open else ["net"])]
     argv = [program, *(f"--unshare-{space}" for space in spaces)]
     argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
     if _version(program) >= _DISABLES_USERNS:
         argv.append("--disable-userns")
-    argv += ["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"]
-    for folder in _outermost((*_TEMPORARY, *_OTHER_HOMES, str(wall.home), *map(str, _folders(wall.hidden)))):
-        argv += ["--tmpfs", folder]
-    for path in wall.hidden:
-        if path.is_file():
-            argv += ["--ro-bind", os.devnull, str(path)]
-    argv += _binds(wall)
+    if rules := _filter_file():
+        argv += ["--seccomp", "9"]
+    argv += view.arguments()
+    argv += ["--chdir", str(wanted.cwd.absolute()), "--"]
+    if limits := "; ".join(_limits(wall.quota)):
+        argv += ["/bin/sh", "-c", _LIMIT % limits, "sh"]
     if wall.proxy is not None:
-        argv += ["--ro-bind", relay.__file__, f"{_INSIDE}/relay.py", "--bind", str(wall.proxy), f"{_INSIDE}/proxy"]
-    argv += ["--chdir", str(wanted.cwd), "--"]
-    if wall.proxy is not None:
-        argv += [sys.executable, "-I", "-S", f"{_INSIDE}/relay.py", f"{_INSIDE}/proxy", str(PROXY_PORT)]
+        argv += [sys.executable, "-I", "-S", f"{view.own}/relay.py", f"{view.own}/proxy", str(PROXY_PORT)]
         argv += [*map(str, wall.forwards), "--"]
-    return Start((*argv, *wanted.argv), Path("/"), _environment(wanted.env, wall))
+    groups = map(str, cgroup.create(label, wall.quota))
+    outside = ("/bin/sh", "-c", _OPEN, "sh", rules or os.devnull, *groups, "--")
+    return Start((*outside, *argv, *wanted.argv), Path("/"), _environment(wanted.env, wall, view.home))
 
 
 def end(program: str, label: str) -> str:
-    """The kernel ends all that is in a process namespace with its first process."""
-    return ""
+    """The kernel ends all that is in a process namespace with its first process; the group is removed here."""
+    return cgroup.end(label)
 
 
 def own_folders() -> tuple[Path, ...]:
@@ -87,35 +106,163 @@ def own_folders() -> tuple[Path, ...]:
     return tuple(dict.fromkeys(Path(os.path.realpath(place)) for place in places))
 
 
-def _binds(wall: Wall) -> Iterator[str]:
-    """Outer folders first, so that an inner one is bound over them; on one path, the later kind wins."""
-    mounts = [Mount(wall.home_source, wall.home, is_writable=True)] if wall.home_source else []
-    mounts += [Mount(path, path) for path in (*own_folders(), *wall.readable)]
-    mounts += [Mount(path, path, is_writable=True) for path in wall.writable]
-    mounts += wall.mounts
-    mounts += [Mount(path, path) for path in wall.read_only]
-    for mount in sorted(mounts, key=lambda mount: len(mount.target.parts)):
-        if os.path.lexists(mount.source):
-            yield from ("--bind" if mount.is_writable else "--ro-bind", str(mount.source), str(mount.target))
+class _View:
+    """The file system as it looks inside, as arguments in the order in which bubblewrap mounts."""
+
+    def __init__(self, wall: Wall, version: tuple[int, ...]) -> None:
+        self._wall, self._version = wall, version
+        self._hidden = _outermost((*_HIDDEN, *map(str, (*wall.hidden, wall.home))))
+        self._temporary = {folder: part for place, part in _TEMPORARY.items() for folder in _outermost((place,))}
+        self._temporary |= {_SHARED_MEMORY: 4}
+        self._emptied = [path for path in masks.private().folders if not self._is_hidden(Path(path))]
+        self.own = "/run/ralph" if "/run" in self._hidden else "/tmp/.ralph"
+        """Where Ralph's own files are inside."""
+        self.home = self._inside(wall.home)
+        if str(self.home) == "/" or not (self.home.is_dir() or self._is_hidden(self.home)):
+            self.home = _OTHER_HOME
+
+    def arguments(self) -> Iterator[str]:
+        yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--remount-ro", "/dev", "--proc", "/proc")
+        for path in masks.read_only():
+            yield from ("--ro-bind", path, path)
+        for folder in sorted({*self._hidden, *self._temporary, *self._emptied}):
+            yield from self._memory(folder, self._temporary.get(folder, 0))
+        if self._wall.home_source is None:
+            yield from self._memory(str(self.home), 2)
+        shown = {*map(str, (*self._wall.writable, *self._wall.readable))}
+        hidden = [os.path.realpath(path) for path in self._wall.hidden if path.is_file()]
+        yield from _nothing((*hidden, *(file for file in masks.private().files if file not in shown)))
+        mounts = list(self._mounts())
+        for mount in mounts:
+            kind = "--bind" if mount.is_writable else "--ro-bind"
+            yield from (kind, str(mount.source), str(mount.target))
+        yield from _nothing(map(str, self._sockets(mounts)))
+        if self._wall.proxy is not None:
+            yield from ("--ro-bind", relay.__file__, f"{self.own}/relay.py")
+            yield from ("--bind", str(self._wall.proxy), f"{self.own}/proxy")
+        over = {str(mount.target) for mount in mounts} | {str(self.home)}
+        for folder in self._hidden:
+            if folder not in over:
+                yield from ("--remount-ro", folder)
+
+    def _memory(self, folder: str, part: int) -> Iterator[str]:
+        """An empty folder in memory that may take a part of it. 0: a hidden one, which nothing can be written to."""
+        if self._version >= _SIZES:
+            memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+            quota = self._wall.quota.disk_mb * _MEGABYTE
+            yield from ("--size", str(min(memory // part, quota or memory) if part else _PAGE))
+        mode = "0555" if not part else "0755" if folder == str(self.home) else "1777"
+        yield from ("--perms", mode, "--tmpfs", folder)
+
+    def _mounts(self) -> Iterator[Mount]:
+        """Outer folders first, so that an inner one is bound over them; on one path, the later kind wins.
+
+        A path that leads through a link is there in both spellings.
+        """
+        wall = self._wall
+        mounts = [Mount(wall.home_source, self.home, is_writable=True)] if wall.home_source else []
+        shown = [path for path in (*map(Path, _KEPT), *own_folders(), *wall.readable) if self._is_hidden(path)]
+        if wall.is_network_open:
+            shown.append(Path("/etc/resolv.conf"))  # a link into /run where systemd resolves names
+        mounts += [Mount(path, path) for path in shown]
+        mounts += [Mount(path, path, is_writable=True) for path in wall.writable]
+        mounts += wall.mounts
+        mounts += [Mount(path, path) for path in wall.read_only]
+        both: dict[Path, Mount] = {}
+        for mount in mounts:
+            if mount.source.exists():
+                for target in (self._inside(mount.target), Path(os.path.realpath(mount.target))):
+                    both.pop(target, None)
+                    both[target] = Mount(Path(os.path.realpath(mount.source)), target, mount.is_writable)
+        yield from sorted(both.values(), key=lambda mount: len(mount.target.parts))
+
+    def _inside(self, path: Path) -> Path:
+        """A path without the links that exist inside; what is in a hidden folder is made as it is spelled."""
+        place = Path("/")
+        for part in Path(os.path.normpath(path)).parts[1:]:
+            place /= part
+            if place.is_symlink() and not self._is_hidden(place):
+                place = Path(os.path.realpath(place))
+        return place
+
+    def _is_hidden(self, path: Path) -> bool:
+        """Whether it is in a folder that is empty inside, unless something is mounted there."""
+        text = f"{path}/"
+        return any(text.startswith(f"{folder}/") for folder in (*self._hidden, *self._temporary))
+
+    def _sockets(self, mounts: Sequence[Mount]) -> Iterator[Path]:
+        """Sockets of services, where they would be visible inside."""
+        for path in masks.sockets():
+            real = Path(os.path.realpath(path))
+            places = [m.target / real.relative_to(m.source) for m in mounts if real.is_relative_to(m.source)]
+            if not self._is_hidden(real):
+                places.append(real)
+            yield from dict.fromkeys(place for place in places if self._is_visible(place, real, mounts))
+
+    def _is_visible(self, place: Path, real: Path, mounts: Sequence[Mount]) -> bool:
+        """Whether the innermost mount at a place shows that file there."""
+        over = [mount for mount in mounts if place.is_relative_to(mount.target)]
+        return not over or over[-1].source / place.relative_to(over[-1].target) == real
 
 
-def _environment(env: Mapping[str, str], wall: Wall) -> dict[str, str]:
+def _nothing(files: Iterable[str]) -> Iterator[str]:
+    """Files that look like /dev/null inside."""
+    for file in files:
+        yield from ("--ro-bind", os.devnull, file)
+
+
+def _limits(quota: Quota) -> Iterator[str]:
+    """Shell commands that limit each process, where no group limits all of them."""
+    if quota.processes and os.geteuid() != 0 and _linux() >= _COUNTS_PER_SANDBOX:
+        yield f"ulimit -u {quota.processes} || ulimit -p {quota.processes}"  # -p in dash
+    if quota.memory_mb and "memory" not in cgroup.controlled(quota):
+        yield f"ulimit -d {quota.memory_mb * 1024}"
+    if quota.disk_mb:
+        yield f"ulimit -f {quota.disk_mb * 2048}"
+    if quota.cpu_seconds:
+        yield f"ulimit -t {quota.cpu_seconds}"
+    if quota != Quota():
+        yield "ulimit -c 0"
+
+
+def _linux() -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
+
+
+def _filter_file() -> str:
+    """The seccomp filter as a file that the process to be started can open. Empty: none for this machine."""
+    descriptor = _filter()
+    return f"/proc/{os.getpid()}/fd/{descriptor}" if descriptor >= 0 else ""
+
+
+@lru_cache
+def _filter() -> int:
+    rules = seccomp.compiled()
+    if not rules:
+        return -1
+    descriptor = os.memfd_create("seccomp", 0)  # inherited by exec, not by what Python starts
+    os.write(descriptor, rules)
+    return descriptor
+
+
+def _environment(env: Mapping[str, str], wall: Wall, home: Path) -> dict[str, str]:
     inside = {name: value for name, value in env.items() if name not in _PROXIED or wall.is_network_open}
-    inside |= {"HOME": str(wall.home)}
+    inside |= {"HOME": str(home if home == _OTHER_HOME else wall.home)}
     if wall.proxy is not None:
         inside |= dict.fromkeys(_PROXIED, f"http://127.0.0.1:{PROXY_PORT}")
         inside |= dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")
     return inside
 
 
-def _folders(paths: Sequence[Path]) -> list[Path]:
-    return [path for path in paths if path.is_dir()]
-
-
-def _outermost(folders: Sequence[str]) -> list[str]:
-    """Without folders inside another one of the list, and without those that do not exist."""
+def _outermost(folders: tuple[str, ...]) -> tuple[str, ...]:
+    """Without folders inside another one of the list, without links, and without those that do not exist."""
     kept: list[str] = []
-    for folder in sorted({os.path.normpath(folder) for folder in folders if Path(folder).is_dir()}):
-        if not any(folder.startswith(outer.rstrip("/") + "/") for outer in kept):
+    real = set()
+    for folder in folders:
+        with contextlib.suppress(OSError):
+            real.add(os.path.realpath(folder, strict=True))
+    for folder in sorted(real):
+        is_inner = any(folder.startswith(outer.rstrip("/") + "/") for outer in kept)
+        if Path(folder).is_dir() and not is_inner and folder != "/":
             kept.append(folder)
-    return kept
+    return tuple(kept)

@@ -100,7 +100,11 @@ class Walled:
 
     def start(self, wanted: Start, make: Callable[[Start], Process]) -> Process:
         label = f"ralph-{secrets.token_hex(6)}"
-        process = make(self.backend.enter(self.program, wanted, self.wall, label))
+        try:
+            process = make(self.backend.enter(self.program, wanted, self.wall, label))
+        except BaseException:
+            self.backend.end(self.program, label)
+            raise
         self._labels[process.pid] = label
         return process
 

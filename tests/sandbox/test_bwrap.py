@@ -1,0 +1,240 @@
+"""The bubblewrap command line: what it shows, hides and limits, with real sandboxes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ralph.host.process.start import CannotStart, Finished, run
+from ralph.sandbox import bwrap, cgroup
+from ralph.sandbox.wall import Mount, Quota, Wall, Walled
+
+pytestmark = pytest.mark.needs("bwrap")
+IS_ROOT = os.geteuid() == 0
+as_root = pytest.mark.skipif(not IS_ROOT, reason="only root can")
+
+
+class Place:
+    def __init__(self, base: Path) -> None:
+        self.home, self.inner, self.work = base / "home", base / "inner", base / "work"
+        for folder in (self.home, self.inner, self.work):
+            folder.mkdir(parents=True)
+
+    def wall(self, **more: object) -> Wall:
+        values: dict[str, object] = {"home": self.home, "home_source": self.inner, "writable": (self.work,)}
+        return Wall(**{**values, **more})  # type: ignore[arg-type]
+
+    def run(self, script: str, wall: Wall | None = None, cwd: Path | None = None, *, sweep: bool = True) -> Finished:
+        program = bwrap.find(os.environ).program
+        inside = Walled(bwrap, program, wall or self.wall())
+        argv = ("/bin/sh", "-c", script)
+        env = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
+        return run(argv, cwd=cwd or self.work, env=env, timeout=30, enclosure=inside, sweep=sweep)
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Place:
+    return Place(tmp_path)
+
+
+@pytest.fixture
+def outside() -> Iterator[Path]:
+    """A folder that is neither temporary nor in a home folder, so that it is visible inside."""
+    folder = Path("/var/lib") / f"ralph-test-{secrets.token_hex(4)}"
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_work_and_home_can_be_written_and_nothing_else(place: Place) -> None:
+    (place.home / "secret").write_text("secret")
+    done = place.run(
+        "touch here ~/there /tmp/x /dev/shm/x || exit 1; ls -A ~; cat ~/secret;"
+        "for f in / /etc /usr /run /home /dev /sys /var; do touch $f/x && exit 2; done; exit 0"
+    )
+    assert (done.code, done.out) == (0, b"there\n"), done
+    assert (place.work / "here").exists()
+    assert (place.inner / "there").exists()
+    assert not (place.home / "there").exists()
+    assert not Path("/dev/shm/x").exists()
+
+
+@pytest.mark.parametrize("name", ["with space", "quo'te\"", "new\nline", "--", "-x", "$(id)", "ümläut"])
+def test_any_name_of_a_folder(place: Place, name: str) -> None:
+    folder = place.work.parent / name
+    folder.mkdir()
+    done = place.run("touch made; pwd", place.wall(writable=(folder,)), folder)
+    assert (done.code, done.out.decode()) == (0, f"{folder}\n"), done
+    assert (folder / "made").exists()
+
+
+def test_a_project_behind_links_is_there_in_both_spellings(place: Place) -> None:
+    base = place.work.parent
+    (base / "link").symlink_to(place.work)
+    (place.home / "project").symlink_to(base / "link")
+    for spelling in (base / "link", place.home / "project"):
+        done = place.run(f"touch made && ls {place.work}/made", place.wall(writable=(spelling,)), spelling)
+        assert done.code == 0, done
+        (place.work / "made").unlink()
+
+
+def test_a_home_folder_behind_a_link(place: Place) -> None:
+    (place.home / "secret").write_text("secret")
+    link = place.home.parent / "link"
+    link.symlink_to(place.home)
+    done = place.run(f"touch ~/x; echo $HOME; cat {place.home}/secret", place.wall(home=link))
+    assert done.out.decode() == f"{link}\n"
+    assert b"No such file" in done.err
+    assert (place.inner / "x").exists()
+
+
+@pytest.mark.parametrize("home", ["/", "/nonexistent"])
+def test_a_home_folder_that_cannot_be_made(place: Place, home: str) -> None:
+    done = place.run("touch ~/x; ls /etc >/dev/null && echo $HOME", place.wall(home=Path(home)))
+    assert (done.code, done.out) == (0, b"/tmp/home\n"), done
+    assert (place.inner / "x").exists()
+
+
+def test_missing_paths_are_left_out_and_a_missing_folder_is_named(place: Place) -> None:
+    missing = place.work / "missing"
+    wall = place.wall(readable=(missing,), read_only=(missing,), hidden=(missing,), mounts=(Mount(missing, missing),))
+    assert place.run("true", wall).code == 0
+    with pytest.raises(CannotStart, match="no such folder"):
+        place.run("true", cwd=missing)
+
+
+def test_inner_mounts_go_over_outer_ones(place: Place) -> None:
+    (place.work / ".git").mkdir()
+    (place.work / ".git" / "config").write_text("real")
+    other = place.home / "other"
+    other.write_text("mounted")
+    (place.work / "file").write_text("hidden")
+    wall = place.wall(
+        read_only=(place.work / ".git",), mounts=(Mount(other, place.work / "file"),), hidden=(place.work / "none",)
+    )
+    done = place.run("cat file; echo x >.git/config; echo y >new", wall)
+    assert done.out == b"mounted"
+    assert b"Read-only" in done.err
+    assert (place.work / ".git" / "config").read_text() == "real"
+
+
+def test_what_is_hidden_cannot_be_seen(place: Place, tmp_path: Path) -> None:
+    folder, file = place.work / "state", place.work / "key"
+    folder.mkdir()
+    (folder / "x").write_text("x")
+    file.write_text("secret")
+    done = place.run("cat key state/x; ls state; true", place.wall(hidden=(file, folder), writable=()), Path("/"))
+    assert done.out == b""
+
+
+@as_root
+@pytest.mark.parametrize("kind", [socket.SOCK_STREAM, socket.SOCK_DGRAM])
+def test_a_service_outside_hidden_folders_cannot_be_reached(place: Place, outside: Path, kind: int) -> None:
+    path = outside / "service.sock"
+    for folder in (outside, place.work, place.inner):
+        path = folder / f"service {kind}.sock"
+        with socket.socket(socket.AF_UNIX, kind) as server:
+            server.bind(str(path))
+            if kind == socket.SOCK_STREAM:
+                server.listen()
+            inside = place.home / path.name if folder == place.inner else path
+            code = f"import socket; socket.socket(socket.AF_UNIX, {int(kind)}).connect({str(inside)!r})"
+            done = place.run(f"exec {sys.executable} -I -S -c '{code.replace(chr(39), chr(34))}'")
+            assert done.code == 1
+            assert b"Error" in done.err
+            with socket.socket(socket.AF_UNIX, kind) as client:
+                client.connect(str(path))  # it can be reached from outside
+
+
+@as_root
+def test_root_inside_cannot_read_what_only_root_can(place: Place) -> None:
+    done = place.run("cat /etc/shadow /etc/gshadow; head -c 1 /proc/kcore; head -c1 /proc/keys")
+    assert done.out == b""
+
+
+@as_root
+def test_root_inside_cannot_write_to_the_kernels_settings(place: Place) -> None:
+    """The kernel lets user ID 0 write to /proc/sys without capabilities, and bubblewrap does not cover that."""
+    done = place.run("for f in kernel/core_pattern vm/drop_caches; do (: >>/proc/sys/$f) && exit 3; done; exit 0")
+    assert done.code == 0, done.err
+    assert done.err.count(b"Read-only") == 2
+
+
+def test_there_are_no_privileges_and_no_way_to_new_ones(place: Place) -> None:
+    done = place.run("grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status; unshare -U true")
+    values = dict(line.split(":\t") for line in done.out.decode().splitlines())
+    assert {values[name].strip("0") for name in values if name.startswith("Cap")} == {""}
+    assert (values["NoNewPrivs"], values["Seccomp"]) == ("1", "2")
+    assert done.code != 0
+
+
+def test_all_of_it_ends_with_the_command(place: Place) -> None:
+    beat = place.work / "beat"
+    done = place.run("(setsid sh -c 'while :; do echo >>beat; sleep 0.01; done' >/dev/null 2>&1 &) ; sleep 0.2")
+    assert done.code == 0
+    size = beat.stat().st_size
+    assert size
+    time.sleep(0.1)
+    assert beat.stat().st_size == size
+
+
+def test_too_many_processes_are_refused_and_the_limit_is_named(place: Place) -> None:
+    quota = Quota(processes=40)
+    is_counted = "pids" in cgroup.controlled(quota)
+    if IS_ROOT and not is_counted:
+        pytest.skip("root has no limit of processes without a control group")
+    done = place.run("for n in $(seq 100); do sleep 5 & done; wait", place.wall(quota=quota))
+    assert b"ork" in done.err, done  # Cannot fork
+    wanted = "the sandbox's limit of 40 processes was reached (sandbox.limits.processes)" if is_counted else ""
+    assert done.problem == wanted
+    assert not [group for parent in cgroup._parents() for group in parent.folder.glob("ralph-*")]
+
+
+def test_limits_of_memory_and_disk(place: Place) -> None:
+    wall = place.wall(quota=Quota(memory_mb=200, disk_mb=8, cpu_seconds=100, processes=500))
+    assert place.run(f"{sys.executable} -I -S -c 'bytes(100_000_000)'", wall).code == 0
+    assert place.run(f"{sys.executable} -I -S -c 'bytes(400_000_000)'", wall).code != 0
+    for folder in ("/tmp", "/dev/shm", "."):
+        assert place.run(f"head -c 12000000 /dev/zero >{folder}/x", wall).code != 0
+    assert (place.work / "x").stat().st_size == 8 * 1024 * 1024
+    assert place.run("ulimit -t; ulimit -c", wall).out == b"100\n0\n"
+
+
+def test_no_descriptor_of_ours_is_inside(place: Place) -> None:
+    with tempfile.TemporaryFile() as file:
+        os.set_inheritable(file.fileno(), True)
+        done = place.run("ls -l /proc/self/fd")
+    kept = [line.split()[-3] for line in done.out.decode().splitlines()[1:]]
+    assert kept == ["0", "1", "2", "3"], done  # 3 is the folder that ls reads
+
+
+def test_the_groups_own_no_process_of_another(tmp_path: Path) -> None:
+    """A group that we were put in is not ours; one that systemd delegates to the user is, and so is a whole system."""
+    v1 = ["31 23 0:28 / /sys/fs/cgroup/pids rw - cgroup cgroup rw,pids"]
+    assert not list(cgroup.parents_of(["8:pids:/somebody/else"], v1))
+    top = tmp_path / "cgroup"
+    own = top / "user.slice" / "user@1.service" / "app.slice" / "app.scope"
+    own.mkdir(parents=True)
+    for folder in (own, *own.parents):
+        if folder.is_relative_to(top):
+            (folder / "cgroup.procs").touch()
+            (folder / "cgroup.subtree_control").write_text("" if folder == own else "memory pids\n")
+    v2 = [f"31 23 0:28 / {top} rw - cgroup2 cgroup2 rw"]
+    places = [parent.folder for parent in cgroup.parents_of([f"0::/{own.relative_to(top)}"], v2)]
+    assert places == ([] if IS_ROOT else [own.parent])
+    with contextlib.suppress(OSError):
+        assert [parent.folder for parent in cgroup.parents_of(["0::/"], v2)] == [top]
+
+
+def test_ending_what_never_started_is_harmless() -> None:
+    assert bwrap.end("bwrap", "ralph-never") == ""
