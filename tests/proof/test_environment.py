@@ -19,7 +19,8 @@ from ralph.proof.dependencies import (
     listed_files,
     setup_command,
 )
-from ralph.proof.environment import HomeSettings, checkout_environment, home_copies, prepare_home
+from ralph.proof.environment import HomeSettings, checkout_environment, home_copies
+from ralph.sandbox.home import prepare_home
 from support.repositories import Project
 
 

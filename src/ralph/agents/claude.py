@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 
-from ralph.agents.program import argument, not_found, which
+from ralph.agents.program import argument, host_of, not_found, which
 from ralph.agents.stream_json import StreamJson
-from ralph.core.ports import Launch, Reader, Session
+from ralph.core.ports import Launch, Login, Reader, Session
 
 NAME = "claude"
 TITLE = "Claude Code"
@@ -39,6 +40,19 @@ ENV = (
 )
 """Variables passed with `env: minimal`: its own credentials, how to reach the model, and its limits. Keys for more than
 a model, such as AWS ones, are passed only if agent.env names them."""
+
+LOGIN = (
+    Login(".claude/.credentials.json", comes_back=True),
+    Login(".claude.json", keys=("oauthAccount", "userID", "hasCompletedOnboarding", "customApiKeyResponses")),
+)
+_HOSTS = ("api.anthropic.com", "platform.claude.com", "console.anthropic.com", "claude.ai")
+"""The service itself, and where a login is renewed."""
+_CLOUDS = {
+    "CLAUDE_CODE_USE_BEDROCK": ("*.amazonaws.com",),
+    "CLAUDE_CODE_USE_VERTEX": ("*.googleapis.com",),
+    "CLAUDE_CODE_USE_FOUNDRY": ("*.azure.com", "*.microsoftonline.com"),
+}
+_ADDRESSES = ("ANTHROPIC_BASE_URL", "ANTHROPIC_BEDROCK_BASE_URL", "ANTHROPIC_VERTEX_BASE_URL")
 
 _RETRIES = 6
 """About half a minute. The client's default of ten takes three minutes, even with an invalid key; the loop retries."""
@@ -79,6 +93,12 @@ def _bundled() -> str | None:
         if os.access(program, os.X_OK) and program.is_file():
             return str(program)
     return None
+
+
+def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The hosts that the client contacts, for a sandbox: with a gateway of the user's, only that one."""
+    given = tuple(host_of(env[name]) for name in _ADDRESSES if env.get(name))
+    return given or tuple(host for name, found in _CLOUDS.items() if env.get(name) for host in found) or _HOSTS
 
 
 def launch(session: Session, program: str) -> Launch:

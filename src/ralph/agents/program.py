@@ -25,6 +25,15 @@ def not_found(name: str, cwd: Path, path: str, message: str, hint: str) -> Setup
     return SetupError(message, hint=hint)
 
 
+def host_of(url: str) -> str:
+    """Host and port of an address, as in `sandbox.allow_hosts`."""
+    from urllib.parse import urlsplit  # few settings have an address
+
+    parts = urlsplit(url if "://" in url else f"https://{url}")
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
+    return f"{host}:{parts.port or (80 if parts.scheme == 'http' else 443)}"
+
+
 def argument(text: str) -> str:
     """As one argument of a command line: the system cannot pass a NUL."""
     return text.replace("\0", "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from ralph.agents.script import read
@@ -23,6 +24,10 @@ def find(session: Session, path: str) -> str:
     script = _script(session)
     read(read_bytes(script), str(script))
     return sys.executable
+
+
+def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
+    return ()
 
 
 def launch(session: Session, program: str) -> Launch:

@@ -24,10 +24,15 @@ class Rights(Struct, frozen=True, kw_only=True):
     allow_paths: tuple[str, ...] = ()
     guards_commands: bool = True
     allowed_tools: tuple[str, ...] = ()
+    sandbox: str = ""
+    """What the agent runs in; empty: nothing."""
 
 
 def may_line(rights: Rights) -> str:
     """What the agent may and may not do, shown before it works unattended."""
+    if rights.sandbox:
+        kept = "; commands that the guard denies stay denied" if rights.has_hooks and rights.guards_commands else ""
+        return f"may: everything inside its sandbox ({rights.sandbox}){kept}; may not: reach anything outside"
     if not rights.has_hooks:
         return (
             f"may: whatever the agent `{rights.agent}` permits itself; it has no hooks, so Ralph cannot deny a call "

@@ -242,6 +242,17 @@ class Session(Struct, frozen=True, kw_only=True):
     """For clients that have hooks."""
 
 
+class Login(Struct, frozen=True):
+    """A file in the home folder that a client needs to log in. In a sandbox it works with a copy."""
+
+    path: str
+    """Relative to the home folder."""
+    keys: tuple[str, ...] = ()
+    """Only these keys of a JSON file are copied; empty: all of the file."""
+    comes_back: bool = False
+    """The client may renew it: a changed copy replaces the original, if that is as it was."""
+
+
 class Launch(Struct, frozen=True):
     argv: tuple[str, ...]
     stdin: bytes = b""

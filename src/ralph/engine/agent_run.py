@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 import msgspec
@@ -25,6 +26,7 @@ from ralph.engine.agent_watch import HookWatch, Occupation, SignsOfLife, TestsFa
 from ralph.host.files import make_folder
 from ralph.host.process import supervise as host
 from ralph.host.process.activity import QuietTimes, stamp
+from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.raw_log import RawLog
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import UNLIMITED, Allowance
@@ -66,6 +68,14 @@ class TurnedAway(Exception):
 _TROUBLES: dict[type[Exception], Trouble] = {Unguarded: Trouble.UNGUARDED, TurnedAway: Trouble.AUTHENTICATION}
 
 
+Enter = Callable[[Session, Agent, str], AbstractContextManager[Enclosure | None]]
+"""What the process of a session, an agent's program, is started in."""
+
+
+def in_the_open(session: Session, agent: Agent, program: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
 class AgentRunner:
     def __init__(
         self,
@@ -84,7 +94,9 @@ class AgentRunner:
         note_session: Callable[[SessionRecord], object] = lambda _: None,
         time_left: Callable[[], float | None] = lambda: None,
         allowance: Allowance = UNLIMITED,
+        enter: Enter = in_the_open,
     ) -> None:
+        self._enter = enter
         self._allowance = allowance
         self._survivors: tuple[ProcessId, ...] = ()
         """Processes of earlier sessions that could not be ended."""
@@ -156,10 +168,14 @@ class AgentRunner:
         env = self._environment(session, agent) | launch.env
         make_folder(self._raw_folder, private=True)
         raw_path = self._raw_folder / raw_name(session.task.iteration, step)
-        with RawLog(raw_path) as raw, RawLog(raw_path.with_suffix(".err.log")) as raw_err:
+        with (
+            RawLog(raw_path) as raw,
+            RawLog(raw_path.with_suffix(".err.log")) as raw_err,
+            self._enter(session, agent, program) as enclosure,
+        ):
             try:
                 ending = host.supervise(
-                    host.Command(launch.argv, session.cwd, env, launch.stdin, self._allowance),
+                    host.Command(launch.argv, session.cwd, env, launch.stdin, self._allowance, enclosure),
                     host.Limits(self._longest(patience), patience.idle, patience.grace, patience.linger),
                     host.Watcher(
                         on_line=listener.line,

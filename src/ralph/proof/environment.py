@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ralph.core.environment import run_marks
 from ralph.host.copy_folder import size_of
-from ralph.host.files import make_folder, read_state
-from ralph.host.git.command import ask, line
+from ralph.host.files import make_folder
 from ralph.host.removal import remove_tree
+from ralph.sandbox.home import INSTALLED, TEMPORARY, XDG
 
 _DROPPED = ("VIRTUAL_ENV", "VIRTUAL_ENV_PROMPT", "PWD", "OLDPWD", "INIT_CWD", "npm_config_local_prefix", "_")
 """Where the caller was when the run started; `VIRTUAL_ENV` comes back, redirected, if it is in the workspace."""
-_XDG = {
-    "XDG_CACHE_HOME": ".cache",
-    "XDG_CONFIG_HOME": ".config",
-    "XDG_DATA_HOME": ".local/share",
-    "XDG_STATE_HOME": ".local/state",
-}
 _CACHES = {
     "PIP_CACHE_DIR": ".cache/pip",
     "UV_CACHE_DIR": ".cache/uv",
@@ -34,28 +27,9 @@ _CACHES = {
     "COMPOSER_HOME": ".composer",
 }
 """Caches of tools, in the home folder of the checkout. Code can read what a cache holds."""
-_INSTALLED = {
-    "RUSTUP_HOME": ".rustup",
-    "PYENV_ROOT": ".pyenv",
-    "NVM_DIR": ".nvm",
-    "ASDF_DATA_DIR": ".asdf",
-    "MISE_DATA_DIR": ".local/share/mise",
-    "VOLTA_HOME": ".volta",
-    "SDKMAN_DIR": ".sdkman",
-    "RBENV_ROOT": ".rbenv",
-    "PLAYWRIGHT_BROWSERS_PATH": ".cache/ms-playwright",
-    "COREPACK_HOME": ".cache/node/corepack",
-}
-"""Programs that are installed in the user's home folder: they are used from there."""
-_LINKED = (".cargo/registry/cache", ".cargo/registry/index", ".cargo/git/db")
-"""Downloads that the tool compares with the checksums of a lock file when it unpacks them."""
-_COPIED = (".cargo/config.toml", ".cargo/config", ".npmrc", ".yarnrc", ".config/pip/pip.conf")
-"""Settings of tools, without lines that hold a password or token."""
-_SECRET = re.compile(rb"_auth|password|token|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
 _OWN_PROGRAMS = (".local/bin", "bin")
 _LARGEST_COPY = 1_000_000_000
 """Bytes. What is larger is used where it is."""
-_GIT_SETTINGS = ("user.name", "user.email", "init.defaultBranch")
 
 
 def checkout_environment(
@@ -70,8 +44,8 @@ def checkout_environment(
     if inside := _inside(base.get("VIRTUAL_ENV", ""), workspace):
         env["VIRTUAL_ENV"] = str(checkout / inside)
     env |= {"HOME": str(home), "TMPDIR": str(home / "tmp"), "TEMP": str(home / "tmp"), "TMP": str(home / "tmp")}
-    env |= {name: str(home / inner) for name, inner in (_XDG | _CACHES).items()}
-    for name, inner in _INSTALLED.items():
+    env |= {name: str(home / inner) for name, inner in (XDG | _CACHES).items()}
+    for name, inner in INSTALLED.items():
         if name not in base and (user_home / inner).is_dir():
             env[name] = str(user_home / inner)
     is_copied = (home / ".local/lib").is_dir() or not (user_home / ".local/lib").is_dir()
@@ -107,24 +81,6 @@ def _go_proxy(base: Mapping[str, str], user_home: Path) -> str:
     own = base.get("GOPROXY", "")
     rest = own or "https://proxy.golang.org,direct"
     return f"file://{cache},{rest}" if cache.is_dir() and own != "off" else rest
-
-
-def prepare_home(home: Path, base: Mapping[str, str]) -> None:
-    """Make the home folder of the checkout. What it copies is as it is now, at the start of a run."""
-    user_home = Path(base.get("HOME") or Path.home())
-    for inner in ("tmp", *_XDG.values(), ".cargo"):
-        make_folder(home / inner, private=True)
-    settings = [(key, ask(user_home, "config", "--global", key).out) for key in _GIT_SETTINGS]
-    lines = [f"[{key.partition('.')[0]}]\n\t{key.partition('.')[2]} = {_quoted(line(v))}\n" for key, v in settings if v]
-    (home / ".gitconfig").write_bytes(os.fsencode("".join(lines)))
-    cargo = Path(base.get("CARGO_HOME") or user_home / ".cargo")
-    for inner in _LINKED:
-        source, target = cargo / inner.removeprefix(".cargo/"), home / inner
-        if source.is_dir() and not os.path.lexists(target):
-            make_folder(target.parent)
-            target.symlink_to(source)
-    for inner in _COPIED:
-        _copy_file(user_home / inner, home / inner)
 
 
 class HomeSettings:
@@ -166,48 +122,8 @@ def home_copies(home: Path, base: Mapping[str, str]) -> list[tuple[Path, Path]]:
     return [(user_home / inner, home / inner) for inner in folders if size_of(user_home / inner) <= _LARGEST_COPY]
 
 
-def _copy_file(source: Path, target: Path) -> None:
-    target.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):
-        lines = read_state(source).splitlines(keepends=True)
-        data = b"".join(text for text in lines if not _SECRET.search(text))
-        make_folder(target.parent)
-        target.touch(mode=0o600)
-        target.write_bytes(data)
-
-
-def _quoted(text: str) -> str:
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
-_TEMPORARY = tuple(map(Path, ("/tmp", "/var/tmp", "/dev/shm")))
-_TOOLS = (
-    ".cargo/bin", ".cargo/registry", ".cargo/git", ".rustup", ".pyenv", ".nvm", ".fnm", ".volta", ".asdf", ".rbenv",
-    ".sdkman", ".m2", ".gradle", ".deno", ".bun", ".ghcup", ".opam", ".dotnet", ".nuget", ".pub-cache", ".hex", ".mix",
-    ".gem", "go/pkg/mod", ".local/share/pipx", ".local/pipx", ".local/share/uv", ".local/share/mise",
-    ".local/share/fnm", ".local/share/pnpm", ".cache/ms-playwright", ".cache/node/corepack",
-)  # fmt: skip
-"""Where tools and what they download are in a home folder."""
-
-
 def hidden_folders(base: Mapping[str, str], workspaces: Iterable[Path], *, home: bool) -> list[Path]:
     """What checks in the checkout must not read: code there is in no commit. With `home`, also where an agent could
     put some elsewhere."""
     own = Path(base.get("HOME") or Path.home())
-    return [*workspaces, *((own, *_TEMPORARY) if home else ())]
-
-
-def readable_folders(base: Mapping[str, str], env: Mapping[str, str], commands: Iterable[str]) -> list[Path]:
-    """Folders with programs and toolchains, which checks need wherever they are."""
-    own = Path(base.get("HOME") or Path.home())
-    programs = [Path(entry) for entry in env.get("PATH", "").split(os.pathsep) if entry.startswith("/")]
-    words = {word for command in commands for word in re.findall(r"/[^\s'\"=:;|&()]+", command)}
-    programs += [Path(word).parent for word in sorted(words)]
-    folders = [own / inner for inner in _TOOLS] + [Path(env[name]) for name in _INSTALLED if env.get(name)]
-    for folder in programs:
-        folders.append(folder)
-        folders += [Path(os.path.realpath(folder / name)).parent.parent for name in ("python3", "node", "ruby")]
-        if folder.name in ("bin", "sbin", "shims", "Scripts"):
-            folders.append(folder.parent)
-    too_much = {Path("/"), own, own / ".local", *own.parents, *_TEMPORARY}
-    return [folder for folder in dict.fromkeys(folders) if folder not in too_much and folder.exists()]
+    return [*workspaces, *((own, *TEMPORARY) if home else ())]

@@ -6,7 +6,8 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Protocol
 
@@ -71,10 +72,29 @@ def silent(check: ChosenCheck, ran: Ran | None) -> None:
     """Tell nobody."""
 
 
+class Walls(Protocol):
+    """The sandbox that checks run in."""
+
+    def around_checkout(self, folder: Path, needed: Iterable[Path], hidden: Iterable[Path]) -> Enclosure | None:
+        """For checks in `folder`, which need some other folders and must not see some. None: they run without one."""
+        ...
+
+    def around_workspace(self) -> Enclosure | None: ...
+
+    def may_excuse(self) -> bool:
+        """Whether a check that fails in the sandbox may be tried outside: no agent has worked yet."""
+        ...
+
+    def excuse(self, why: str) -> None:
+        """Checks run without a sandbox from now on."""
+        ...
+
+
 class Runner(Struct, frozen=True, kw_only=True):
     """How checks are run, wherever that is."""
 
     ceiling: float
+    walls: Walls | None = None
     stop: StopSignal | None = None
     outputs: Path | None = None
     """With a label, the whole output of a failing check is kept here."""
@@ -101,7 +121,8 @@ class Runner(Struct, frozen=True, kw_only=True):
             remove_tree(folder)
             make_folder(folder, private=True)
             outputs: list[bytes] = []
-            result = run_check(
+            attempt = partial(
+                run_check,
                 check.name,
                 check.command,
                 root=root,
@@ -112,8 +133,17 @@ class Runner(Struct, frozen=True, kw_only=True):
                 stop=self.stop,
                 keep=keeper(self.outputs, label, check) if self.outputs and label else None,
                 read=outputs.append,
-                enclosure=enclosure,
             )
+            result = attempt(enclosure=enclosure)
+            if enclosure is not None and not result.passed and self.walls is not None and self.walls.may_excuse():
+                inside, outputs[:] = list(outputs), []
+                outside = attempt()
+                if outside.passed:
+                    said = telling_line(b"".join(inside).decode("utf-8", "replace"))
+                    self.walls.excuse(f"`{check.command}` fails in it: {said}")
+                    result, enclosure = outside, None
+                else:
+                    outputs[:] = inside
             output = b"".join(outputs)
             tests = read_tests(check.command, output, folder, root / check.cwd)
             if not result.passed:
@@ -178,6 +208,8 @@ class CheckoutPlace:
         self._recopy = recopy
         self.fence: Enclosure | None = None
         """Hides the workspace, and more, from the checks."""
+        self.is_walled = False
+        """It is a sandbox, in which everything of the candidate runs."""
         self.tried: frozenset[tuple[str, str]] = frozenset()
         """Command and folder of checks that are known to pass behind it."""
         self.weaker: Callable[[ChosenCheck], Sequence[Enclosure | None]] = lambda check: ()
@@ -253,7 +285,15 @@ class CheckoutPlace:
         return dependencies_digest({path: contents.get(name, b"") for path, name in files.items()})
 
     def shell(self, command: str, cwd: str = "", timeout: float = 60) -> Finished:
-        return run(shell(command), cwd=self.root / cwd, env=self.env, timeout=timeout, stop=self._runner.stop)
+        enclosure = self.fence if self.is_walled else None
+        return run(
+            shell(command),
+            cwd=self.root / cwd,
+            env=self.env,
+            timeout=timeout,
+            stop=self._runner.stop,
+            enclosure=enclosure,
+        )
 
     def _builds(self) -> set[str]:
         """`build` is a cache of compiled files in some projects, and anything in others."""
@@ -324,7 +364,10 @@ class InPlace:
         index = self._index_file.with_name(f"{self._index_file.name}.swapped")
         composed = msgspec.structs.replace(shadow, objects=self._checkout.git_dir / "objects", index=index)
         with swapped(composed, todo, self._keep) if todo else contextlib.nullcontext():
-            return tuple(self._runner.run(checks, self.root, self._env, self._reports, label, tell))
+            enclosure = self._runner.walls.around_workspace() if self._runner.walls else None
+            return tuple(
+                self._runner.run(checks, self.root, self._env, self._reports, label, tell, enclosure=enclosure)
+            )
 
     def _back_to_snapshot(self, tree: str) -> list[Changed]:
         """From `tree` to what is in the workspace now, for the paths in which `tree` differs from the candidate."""

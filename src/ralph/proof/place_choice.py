@@ -27,14 +27,7 @@ from ralph.host.git.checkout import remove_abandoned
 from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.fence import Fence
 from ralph.proof.dependencies import Copies, dependency_folders, listed_files, local_settings
-from ralph.proof.environment import (
-    HomeSettings,
-    checkout_environment,
-    hidden_folders,
-    home_copies,
-    prepare_home,
-    readable_folders,
-)
+from ralph.proof.environment import HomeSettings, checkout_environment, hidden_folders, home_copies
 from ralph.proof.file_table import Role, is_collected, role_of
 from ralph.proof.place import (
     IN_PLACE,
@@ -52,6 +45,7 @@ from ralph.proof.place import (
     telling_line,
     workspace_place,
 )
+from ralph.sandbox.home import prepare_home, readable_folders
 
 _MOST = 3
 _MOST_ROOTS = 8
@@ -291,7 +285,7 @@ class _Choice:
         )
         if way != SET_UP:
             env = {"UV_NO_SYNC": "1"} | env  # `uv run` would build the project again, for which it needs the network
-        return CheckoutPlace(
+        place = CheckoutPlace(
             self._checkout,
             self._request.runner,
             env,
@@ -301,6 +295,11 @@ class _Choice:
             is_set_up=way == SET_UP,
             recopy=lambda: self._copy(way),
         )
+        if walls := self._request.runner.walls:
+            hidden = (self._request.repo.root, self._request.workspace)
+            place.fence = walls.around_checkout(self._checkout.folder, self._needed(place), hidden)
+            place.is_walled = place.fence is not None
+        return place
 
     def _copy(self, way: str) -> None:
         """Copy what git does not track and the checks need. The checkout has to exist before it is filled."""
@@ -367,6 +366,8 @@ class _Choice:
 
     def _hide(self, place: CheckoutPlace) -> str:
         """Hide as much from the checks as they can do without. Returns what is hidden."""
+        if place.is_walled:
+            return ""
         for hidden in (HOME, WORKSPACE):
             self._enclose(place, hidden)
             if place.fence is None:
@@ -380,6 +381,8 @@ class _Choice:
         return ""
 
     def _enclose(self, place: CheckoutPlace, hidden: str) -> None:
+        if place.is_walled:
+            return
         place.fence = self._fence(place, hidden)
         place.tried = frozenset((check.command, check.cwd) for check in self._checks)
         weaker = self._fence(place, WORKSPACE) if hidden == HOME else place.fence
@@ -393,15 +396,19 @@ class _Choice:
     def _fence(self, place: CheckoutPlace, hidden: str) -> Fence | None:
         if not hidden:
             return None
-        request, checkout = self._request, self._checkout
+        request = self._request
         workspaces = {request.repo.root, request.workspace}
+        return Fence.make(hidden_folders(self._base, workspaces, home=hidden == HOME), self._needed(place))
+
+    def _needed(self, place: CheckoutPlace) -> list[Path]:
+        """What checks have to read, although it may be in a hidden folder."""
+        request, checkout = self._request, self._checkout
         commands = [check.command for check in self._checks]
         needed = [request.repo.common_dir / name for name in ("objects", "modules", "lfs")]
         needed += [checkout.folder, *readable_folders(self._base, place.env, commands)]
         pythons = [os.path.realpath(checkout.path / folder / "bin/python") for folder in checkout.kept]
         needed += [Path(python).parent.parent for python in pythons if not python.startswith(str(checkout.folder))]
-        needed = [path for path in needed if path.is_relative_to(request.repo.common_dir) or self._is_outside(path)]
-        return Fence.make(hidden_folders(self._base, workspaces, home=hidden == HOME), needed)
+        return [path for path in needed if path.is_relative_to(request.repo.common_dir) or self._is_outside(path)]
 
     def _is_outside(self, path: Path) -> bool:
         """Neither in the workspace nor around it: such a rule would show it again."""
@@ -448,7 +455,7 @@ class _Choice:
 
     def _key(self, place: CheckoutPlace) -> str:
         parts = [
-            "2",
+            "2" if not place.is_walled else "walled",
             set_id(self._checks),
             self._request.setup,
             *self._request.files,

@@ -108,8 +108,12 @@ def _around(ref: PlanRef, repo: Repo) -> Repo | None:
 class Pusher:
     """`push: after-story`: the loop pushes what it has accepted. A failed push is only reported."""
 
-    def __init__(self, repo: Repo, env: Mapping[str, str], tell: Tell, stop: StopSignal | None = None) -> None:
+    def __init__(
+        self, repo: Repo, env: Mapping[str, str], tell: Tell, stop: StopSignal | None = None, branch: str = ""
+    ) -> None:
+        """`branch`: the one to push to, where a clone works for it; empty: the same as here."""
         self._repo = repo
+        self._refspec = f"HEAD:refs/heads/{branch}" if branch else "HEAD"
         self._stop = stop
         self._env = child_environment(env, ("SSH_AUTH_SOCK", "SSH_AGENT_PID", "GIT_SSH_COMMAND"))
         self._tell = tell
@@ -134,7 +138,7 @@ class Pusher:
 
     def _push(self, what: str) -> bool:
         env = self._env | {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-        argv = ["git", "-C", os.fspath(self._repo.root), "push", "--quiet", "origin", "HEAD"]
+        argv = ["git", "-C", os.fspath(self._repo.root), "push", "--quiet", "origin", self._refspec]
         done = run(argv, cwd=self._repo.root, env=env, timeout=_PUSH_TIME, grace=_PUSH_GRACE, stop=self._stop)
         if done.ok:
             self._pushed = self._last_commit()

@@ -9,6 +9,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -44,6 +45,9 @@ from ralph.plans.lint import unwritten
 from ralph.proof.checks import AskBaseline
 from ralph.proof.records import reopen_lost
 from ralph.review.material import refuse_unknown_reviewers
+from ralph.run.clones import bring_back, open_clone
+from ralph.run.clones import why_not as why_no_clone
+from ralph.run.confinement import Confinement, choose_sandbox, confined, inside, sandbox_line
 from ralph.run.context_size import warning
 from ralph.run.finish import Pusher, finish_run
 from ralph.run.recovery import Closed, close_killed_runs, close_worktrees, marked, sinks_of
@@ -51,11 +55,13 @@ from ralph.run.repository import make_ready, ours
 from ralph.run.spec import Launched, Options, RunSpec
 from ralph.run.wiring import make_run
 from ralph.run.worktrees import open_worktree, unfinished_worktree, unused_worktree
+from ralph.sandbox.choice import Chosen
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
+from ralph.state.clones import Clone, read_clone
 from ralph.state.names import AGENTS_ENDED, ALIVE, GIT_LOCK, LAST_RUN, RUN_LOCK
 from ralph.state.places import plan_state, workspace_state
-from ralph.state.runs import forget_open_run, journal_path, new_run_id, record_open_run
+from ralph.state.runs import forget_open_run, journal_path, moved_to, new_run_id, record_open_run
 from ralph.workspace.control import Control as RequestedControl
 from ralph.workspace.control import carry_over
 from ralph.workspace.find import find_repo, open_ref, store_for
@@ -135,19 +141,25 @@ class Caller(Struct, frozen=True, kw_only=True):
 def launch(prepared: Launched, caller: Caller) -> Stop:
     """Run a plan whose commands are trusted."""
     _refuse_what_cannot_start(prepared, caller.env)
-    spec, branch = _place(prepared, caller)
+    chosen = choose_sandbox(prepared.settings, caller.env, caller.tell)
+    prepared = msgspec.structs.replace(prepared, settings=inside(prepared.settings, chosen))
+    spec, branch, clone = _place(prepared, caller, chosen)
     files = WorkspaceFiles(spec.ref.root)
     ended: Stop | None = None
     try:
         with _notifier(spec, caller) as news:
-            ended = _locked(spec, prepared.plan, caller, files, news)
+            ended = _locked(spec, prepared.plan, caller, files, news, chosen, clone)
         return ended
     finally:
-        if spec.ref != prepared.ref:
+        if branch:
             carry_over(plan_state(spec.ref, caller.env), plan_state(prepared.ref, caller.env))
         if branch and not _has_agents(spec, caller.env):
             here = find_repo(prepared.ref, prepared.settings, caller.env)
             for line in unused_worktree(here, spec.repo, branch, ended):
+                caller.tell(line)
+        if clone is not None:
+            user = moved_to(spec.ref, Path(clone.workspace))
+            for line in bring_back(user, caller.env, advance=spec.config.workspace != "clone"):
                 caller.tell(line)
         for failure in files.failures:
             caller.tell(failure)
@@ -179,24 +191,44 @@ def probe(prepared: Launched) -> Session:
     return Session(prompt="", cwd=prepared.ref.root, command=config.command, script=script)
 
 
-def _place(prepared: Launched, caller: Caller) -> tuple[RunSpec, str]:
-    """The run in the workspace or, with `--worktree`, in a worktree, and the branch of one that was made for it."""
+def _place(prepared: Launched, caller: Caller, chosen: Chosen) -> tuple[RunSpec, str, Clone | None]:
+    """The run in the workspace, in a clone or, with `--worktree`, in a worktree, and the branch of a new worktree."""
     ref, settings, env = prepared.ref, prepared.settings, caller.env
     run = new_run_id(time.time())
     repo = find_repo(ref, settings, env)
     close_worktrees(ref, env, caller.stop, caller.tell)
-    new_branch = ""
-    if prepared.options.worktree:
-        unfinished = unfinished_worktree(ref, repo, env)
-        ref, repo, branch = unfinished or open_worktree(ref, repo, run, env)
-        new_branch = "" if unfinished else branch
-        carry_over(plan_state(prepared.ref, env), plan_state(ref, env))
-        caller.tell(f"{'continuing' if unfinished else 'working'} in {ref.root} on branch {branch}")
-        if unfinished:
-            remove = f"git worktree remove --force {shlex.quote(str(repo.root))}"
-            caller.tell(f"to start over instead: `{remove}`, then run again")
-        caller.tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows the log, `git merge {branch}` merges the work")
-    return RunSpec(run=run, ref=ref, settings=settings, repo=repo, options=prepared.options), new_branch
+    spec = RunSpec(
+        run=run, ref=ref, settings=settings, repo=repo, options=prepared.options, sandbox=sandbox_line(settings, chosen)
+    )
+    if not prepared.options.worktree:
+        if not _wants_clone(spec, chosen, env, caller.tell):
+            return spec, "", None
+        opened = open_clone(spec, prepared.plan, env, caller.tell)
+        spec = msgspec.structs.replace(spec, ref=opened.ref, repo=opened.repo, is_clone=True)
+        return spec, "", opened.clone
+    unfinished = unfinished_worktree(ref, repo, env)
+    ref, repo, branch = unfinished or open_worktree(ref, repo, run, env)
+    carry_over(plan_state(prepared.ref, env), plan_state(ref, env))
+    caller.tell(f"{'continuing' if unfinished else 'working'} in {ref.root} on branch {branch}")
+    if unfinished:
+        remove = f"git worktree remove --force {shlex.quote(str(repo.root))}"
+        caller.tell(f"to start over instead: `{remove}`, then run again")
+    caller.tell(f"`ralph log -d {shlex.quote(str(ref.root))}` shows the log, `git merge {branch}` merges the work")
+    return msgspec.structs.replace(spec, ref=ref, repo=repo), "" if unfinished else branch, None
+
+
+def _wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tell) -> bool:
+    wanted = spec.config.workspace
+    if read_clone(plan_state(spec.ref, env)) is not None:
+        return True  # its work is not in the checkout yet
+    if wanted == "in-place" or (wanted == "auto" and (chosen.backend is None or not chosen.backend.MOUNTS)):
+        return False
+    why = why_no_clone(spec.ref, spec.repo)
+    if why and wanted == "clone":
+        raise SetupError(f"no clone can be made: {why}", hint="use --workspace in-place")
+    if why:
+        tell(f"the agent works in your checkout: {why}")
+    return not why
 
 
 def _has_agents(spec: RunSpec, env: Mapping[str, str]) -> bool:
@@ -218,7 +250,15 @@ def _notifier(spec: RunSpec, caller: Caller) -> Iterator[list[Listener]]:
         yield [notifier]
 
 
-def _locked(spec: RunSpec, plan: Plan, caller: Caller, files: WorkspaceFiles, news: Sequence[Listener]) -> Stop:
+def _locked(
+    spec: RunSpec,
+    plan: Plan,
+    caller: Caller,
+    files: WorkspaceFiles,
+    news: Sequence[Listener],
+    chosen: Chosen,
+    clone: Clone | None,
+) -> Stop:
     """Close a killed run, prepare the repository, run the loop and clean up, while nothing else may touch the plan."""
     env, stop, tell = caller.env, caller.stop, caller.tell
     clock = SteadyClock()
@@ -226,7 +266,8 @@ def _locked(spec: RunSpec, plan: Plan, caller: Caller, files: WorkspaceFiles, ne
     make_folder(state, private=True)
     adopt_orphans()
     owner = Owner.here(spec.run)
-    pusher = [Pusher(spec.repo, env, tell, stop)] if spec.config.push == "after-story" else []
+    target = clone.target if clone else ""
+    pusher = [Pusher(spec.repo, env, tell, stop, target)] if spec.config.push == "after-story" else []
     # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.
     with Lock(state / RUN_LOCK).held_by(owner), Lock(spec.repo.git_dir / GIT_LOCK).held_by(owner), marked(state):
         closed = close_killed_runs(spec, files, env, stop, clock)
@@ -239,7 +280,9 @@ def _locked(spec: RunSpec, plan: Plan, caller: Caller, files: WorkspaceFiles, ne
             if closed.what:  # no journal of this run will say it
                 tell(f"recovered: {closed.what}")
             raise
-        ended = _journaled(spec, branch, closed, caller, files, [*caller.listeners, *pusher, *news], clock)
+        with confined(spec, chosen, clone, env) as confinement:
+            listeners: list[Listener] = [*caller.listeners, *pusher, *news]
+            ended = _journaled(spec, branch, closed, caller, files, listeners, clock, confinement)
         finish_run(spec, ended, env, tell)
         for push in pusher:
             push.finish(ended)
@@ -254,6 +297,7 @@ def _journaled(
     files: WorkspaceFiles,
     listeners: Sequence[Listener],
     clock: Callable[[], float],
+    confinement: Confinement | None,
 ) -> Stop:
     """Open the journal with all that listens to it, then run the loop."""
     env, stop, state = caller.env, caller.stop, plan_state(spec.ref, caller.env)
@@ -275,7 +319,10 @@ def _journaled(
         control = RequestedControl(state, spec.run, stop, journal.write_unless_over, alive)
         with Watchdog(spec.run, journal.path.with_name(AGENTS_ENDED)) as watchdog, control as wish:
             journal.listen(lambda record: _follow(watchdog, record.event))
-            run = make_run(spec, journal, Control(stop, clock, wish, caller.ask), env, caller.ask_baseline)
+            if confinement is not None:
+                confinement.note = lambda text: journal.write(Noted(text, warning=True))
+            wishes = Control(stop, clock, wish, caller.ask)
+            run = make_run(spec, journal, wishes, env, caller.ask_baseline, confinement)
             ended = Loop(run, fold(History(), started.event, started.t)).run()
         forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
     finally:
@@ -352,7 +399,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str, feedback: dict[str, str], p
         max_iterations=limits.cap(len(wanted)),
         review_cap=config.review.cap,
         limits=limits,
-        may=may_line(rights_of(config)),
+        may=may_line(msgspec.structs.replace(rights_of(config), sandbox=spec.sandbox)),
         checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "final")[:_MOST_CHECKS]),
         feedback=feedback,
         calls=past.calls,

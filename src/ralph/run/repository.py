@@ -43,7 +43,7 @@ def make_ready(spec: RunSpec, plan: Plan, found: Situation, env: Mapping[str, st
     branch = found.branch or ""
     config = spec.config.branch
     wanted = plan.branch or (f"{config.prefix}{spec.ref.name}" if config.auto_create else "")
-    if not wanted or wanted == branch or branch == branch_of(spec.ref, spec.repo.root.name):
+    if not wanted or wanted == branch or branch == branch_of(spec.ref, spec.repo.root.name) or spec.is_clone:
         return branch
     if not config.auto_create:
         if has_branch(spec.repo, wanted):  # it may hold the work of earlier runs

@@ -28,6 +28,7 @@ from ralph.prompts.session import Briefing, Count, Notes, Paths, build
 from ralph.proof.acceptance_tests import AcceptanceStore
 from ralph.proof.exam_session import READS_HISTORY
 from ralph.review.material import Reviewing
+from ralph.run.confinement import Confinement
 from ralph.run.spec import RunSpec
 from ralph.session.choice import who_works
 from ralph.session.hook_policy import allowed_folders, prepare_hooks
@@ -82,7 +83,9 @@ class AgentSessions:
         guidance: Guidance,
         reviewing: Reviewing,
         touched: Touched,
+        confinement: Confinement | None = None,
     ) -> None:
+        self._has_own_processes = confinement is not None and confinement.has_own_processes
         self._spec, self._env, self._folder, self._request = spec, env, folder, request
         self._guidance, self._reviewing, self._touched = guidance, reviewing, touched
         self.run, self.news = budget, budget.news
@@ -97,7 +100,9 @@ class AgentSessions:
         if not find_agent(session.agent or spec.config.agent.name).HOOKS:
             return session
         where = store_for(spec.ref, env).layout.locations(spec.ref)
-        hooks = prepare_hooks(spec.ref, where, spec.config, attempt, spec.run, self._folder, env)
+        hooks = prepare_hooks(
+            spec.ref, where, spec.config, attempt, spec.run, self._folder, env, alone=self._has_own_processes
+        )
         return msgspec.structs.replace(session, hooks=hooks)
 
 

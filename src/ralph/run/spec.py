@@ -58,6 +58,10 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     settings: Settings
     repo: Repo
     options: Options = Options()
+    is_clone: bool = False
+    """The repository is a clone that Ralph made."""
+    sandbox: str = ""
+    """What the agents and checks run in, for people."""
 
     @property
     def config(self) -> Config:

@@ -13,7 +13,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.budget.run_budget import RunBudget, account_of
 from ralph.core.environment import child_environment
 from ralph.core.ports import Locations
-from ralph.engine.agent_run import AgentRunner
+from ralph.engine.agent_run import AgentRunner, in_the_open
 from ralph.engine.run import Control, Places, Proving, Run, Steps
 from ralph.engine.steps import Pipeline, PlannedStep
 from ralph.engine.wait import TimeLeft, wait
@@ -30,6 +30,7 @@ from ralph.proof.place import Runner, ignored_work, request_for, workspace_place
 from ralph.proof.place_choice import choose_place
 from ralph.proof.story import StoryProver
 from ralph.review.material import Reviewing
+from ralph.run.confinement import Confinement
 from ralph.run.inbox import Inbox
 from ralph.run.session import AgentSessions
 from ralph.run.spec import RunSpec, run_folder
@@ -60,10 +61,17 @@ class Site(Struct, frozen=True, kw_only=True):
     own: Bookkeeping
     steps: Planned
     time_left: TimeLeft
+    confinement: Confinement | None = None
+    """The sandbox."""
 
 
 def make_run(
-    spec: RunSpec, journal: Journal, control: Control, env: Mapping[str, str], ask_baseline: AskBaseline | None = None
+    spec: RunSpec,
+    journal: Journal,
+    control: Control,
+    env: Mapping[str, str],
+    ask_baseline: AskBaseline | None = None,
+    confinement: Confinement | None = None,
 ) -> Run:
     ref, config = spec.ref, spec.config
     store = store_for(ref, env, settings_key(spec.settings))
@@ -79,6 +87,7 @@ def make_run(
         own=bookkeeping(ref, where, spec.repo.root, config),
         steps=plan_steps(spec.settings, ref.root),
         time_left=TimeLeft(config.max_run_time),
+        confinement=confinement,
     )
     tree = _work_tree(site)
     memory = memory_of(ref, where, env)
@@ -101,7 +110,9 @@ def make_run(
         plan=store,
         tree=tree,
         requests=requests,
-        agents=AgentSessions(spec, env, site.folder, requests.request, budget, guidance, reviewing, touched),
+        agents=AgentSessions(
+            spec, env, site.folder, requests.request, budget, guidance, reviewing, touched, confinement
+        ),
         steps=Steps(_pipeline(site, site.steps.work), _pipeline(site, site.steps.setup) if site.steps.setup else None),
         proof=proof,
         watchers=watcher,
@@ -128,7 +139,8 @@ def _proving(
 ) -> tuple[Proving, Callable[[str], bool] | None]:
     """What proves a story, and which files are protected: by the settings, or because they are acceptance tests."""
     spec, config, repo, journal, own = site.spec, site.spec.config, site.spec.repo, site.journal, site.own
-    runner = Runner(ceiling=config.time_ceiling, stop=site.control.stop, outputs=site.folder / CHECK_OUTPUTS)
+    outputs = site.folder / CHECK_OUTPUTS
+    runner = Runner(ceiling=config.time_ceiling, stop=site.control.stop, outputs=outputs, walls=site.confinement)
     request = request_for(spec.ref, repo, config, site.env, spec.run, runner)
     tests = AcceptanceStore(site.state / ACCEPTANCE)
 
@@ -187,6 +199,7 @@ def _agent_runner(site: Site, tree: GitWorkTree) -> AgentRunner:
         time_left=site.time_left,
         allowance=allowance_of(config.agent),
         note_session=tree.note_session,
+        enter=site.confinement.agent if site.confinement else in_the_open,
     )
 
 

@@ -52,9 +52,20 @@ PROTECTED = (
 
 
 def prepare_hooks(
-    ref: PlanRef, where: Locations, config: Config, attempt: Attempt, run: str, folder: Path, env: Mapping[str, str]
+    ref: PlanRef,
+    where: Locations,
+    config: Config,
+    attempt: Attempt,
+    run: str,
+    folder: Path,
+    env: Mapping[str, str],
+    *,
+    alone: bool = False,
 ) -> HookFiles:
-    """Write policy and settings for one client process. `folder` is the run's own, in the state folder."""
+    """Write policy and settings for one client process. `folder` is the run's own, in the state folder.
+
+    `alone`: the hooks run where they cannot see the loop's process; what they see ends with the loop.
+    """
     state = make_folder(folder / HOOK_SESSIONS / f"{attempt.number:04}", private=True)
     nonce = os.urandom(16).hex()
     records = state / RECORDS
@@ -65,8 +76,8 @@ def prepare_hooks(
     repo = find_repository(ref.root, config.repo or None, home(env))
     policy = {
         "nonce": nonce,
-        "pid": os.getpid(),
-        "pid_start": me.start if (me := identify(os.getpid())) else "",
+        "pid": 1 if alone else os.getpid(),
+        "pid_start": me.start if not alone and (me := identify(os.getpid())) else "",
         "run": run,
         "story": attempt.work.story,
         "mode": attempt.mode.value,

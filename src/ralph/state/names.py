@@ -21,10 +21,15 @@ CHECKOUT_ID = "checkout-id"
 LEDGER, LEDGER_SUMS, LEDGER_LOCK = "spending.jsonl", "spending.sums.json", "spending.lock"
 RESCUE_INDEX = "rescue-index"
 RUNS, PLANS, PLANNING, WORKTREES = "runs", "plans", "planning", "worktrees"
+CLONES, SANDBOX = "clones", "sandbox"
+
+# Of the sandbox of a workspace.
+AGENT_HOME, AGENT_OBJECTS, AGENT_GIT, SANDBOX_SETUP = "home", "objects.git", "git", "setup.json"
 
 # Of a plan.
 RUN_LOCK, EDIT_LOCK = "run.lock", "edit.lock"
 LAST_RUN = "last-run"
+CLONE = "clone.json"
 SIDECAR = "beside.json"
 INDEX, AUDIT_INDEX = "index", "audit-index"
 ORDERS, NOTES, ADDITIONS, RETRIES, ANSWER_INBOX, LEARNING_INBOX = (
@@ -43,6 +48,7 @@ RAW, CHECK_OUTPUTS, HOOK_SESSIONS, RULES, MEMORY = "raw", "checks", "hooks", "ru
 PLAN_AFTER, RULES_BEFORE = "plan.after", "rules.before"
 ALIVE, AGENTS_ENDED = "alive", "agents-ended"
 OUTPUT_LOG, INTERNAL_ERROR, GIT_TRACE = "output.log", "internal-error.log", "git-trace"
+NETWORK_LOG = "network.jsonl"
 
 # Of the hooks of one session.
 PLAN_BEFORE, ANSWERED = policy.PLAN_BEFORE, policy.ANSWERED
@@ -78,9 +84,15 @@ FILES = tuple(
         (f"WORKSPACE/{RESCUE_INDEX}", "cli", "the index with which `ralph rescue` reapplies work"),
         (f"WORKSPACE/{PLANNING}/", "planning", "drafts, and journals and raw output of the planning agent"),
         (f"WORKSPACE/{WORKTREES}/RUN/", "run", "the git worktree of a run"),
+        (f"WORKSPACE/{CLONES}/PLAN/", "run", "the clone in which agents work, a git worktree for the loop"),
+        (f"WORKSPACE/{SANDBOX}/{AGENT_HOME}/", "run", "the home folder of agents in a sandbox"),
+        (f"WORKSPACE/{SANDBOX}/{AGENT_OBJECTS}/", "run", "the history that agents in a sandbox can read"),
+        (f"WORKSPACE/{SANDBOX}/{AGENT_GIT}/PLAN/", "run", "the repository that agents in a sandbox write to"),
+        (f"WORKSPACE/{SANDBOX}/{SANDBOX_SETUP}", "run", "what the sandbox was set up with"),
         (f"{_PLAN}/{RUN_LOCK}", "run", "held by a run, and by commands that must not overlap one"),
         (f"{_PLAN}/{EDIT_LOCK}", "state", "held by a command while it changes the plan"),
         (f"{_PLAN}/{LAST_RUN}", "run", "the ID of the last run"),
+        (f"{_PLAN}/{CLONE}", "run", "where the clone is, while it has work that the checkout has not"),
         (f"{_PLAN}/{SIDECAR}", "plans", "what the plan file cannot say about its stories"),
         (f"{_PLAN}/{INDEX}", "run", "the private index of candidates"),
         (f"{_PLAN}/{AUDIT_INDEX}", "proof", "the private index of `ralph verify` and `ralph proof audit`"),
@@ -113,6 +125,7 @@ FILES = tuple(
         (f"{_RUN}/{ALIVE}", "workspace", "written every other second while the run lives"),
         (f"{_RUN}/{AGENTS_ENDED}", "run", "written when the processes of a killed run were ended"),
         (f"{_RUN}/{GIT_TRACE}", "host", "the git commands of the agent"),
+        (f"{_RUN}/{NETWORK_LOG}", "sandbox", "every decision of the sandbox's proxy"),
         (f"{_RUN}/{OUTPUT_LOG}", "cli", "the output of a detached run"),
         (f"{_RUN}/{INTERNAL_ERROR}", "engine", "the traceback of an iteration that failed by a bug"),
         (f"{_SESSION}/{POLICY}", "session", "the rules of one session, for its hooks"),

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ralph.core.ports import PlanRef
 from ralph.host.files import read_state
-from ralph.state.names import CHECKOUT_ID, PLANNING, PLANS, TRUST
+from ralph.state.names import CHECKOUT_ID, CLONES, PLANNING, PLANS, TRUST
 
 
 def home(env: Mapping[str, str]) -> Path:
@@ -42,7 +42,18 @@ def workspace_id(root: Path) -> str:
 
 
 def workspace_state(root: Path, env: Mapping[str, str]) -> Path:
-    return state_home(env) / workspace_id(root)
+    """A clone that Ralph made of a workspace has the state of that workspace."""
+    owner = owner_of(root, env)
+    return owner if owner is not None else state_home(env) / workspace_id(root)
+
+
+def owner_of(root: Path, env: Mapping[str, str]) -> Path | None:
+    """The state folder that a clone is in; None: the folder is not in a clone."""
+    everything, real = os.path.realpath(state_home(env)), Path(os.path.realpath(root))
+    if not real.is_relative_to(everything):
+        return None
+    workspace, *rest = real.relative_to(everything).parts or ("",)
+    return state_home(env) / workspace if rest[:1] == [CLONES] else None
 
 
 def plan_state(ref: PlanRef, env: Mapping[str, str]) -> Path:

@@ -19,6 +19,7 @@ from ralph.host.files import read_state
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, detect, layouts_in, plan_in, traits
 from ralph.plans.store import Loaded, PlanStore
+from ralph.state.clones import current
 from ralph.state.names import SIDECAR
 from ralph.state.places import home, plan_state
 from ralph.workspace.settings_check import chosen_layout
@@ -180,7 +181,7 @@ def open_ref(
     env = os.environ if env is None else env
     root = root_of(args, env)
     choice, name, flags = _choice(root, args, env, extra_env)
-    ref = choose_plan(root, choice, current_branch(root))
+    ref = current(choose_plan(root, choice, current_branch(root)), env)
     return ref, load(root=root, layout=ref.layout, name=name, env=env, flags=flags, extra_env=extra_env)
 
 

@@ -1,0 +1,307 @@
+"""The clone in which agents work: for the loop a git worktree in the state folder, with the state of the workspace.
+
+While it has work that the user's checkout has not, a record in the plan's state says so, and commands read the plan
+there. At the end of a run the work is brought back: the user's branch is advanced if their checkout is as it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import count
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.config.schema import Config
+from ralph.core.errors import SetupError
+from ralph.core.plan import Plan
+from ralph.core.ports import PlanRef
+from ralph.core.text import one_line, plural
+from ralph.host.files import make_folder, read_state, write_bytes
+from ralph.host.git.command import ask, git, line
+from ralph.host.git.refs import checked_out_elsewhere
+from ralph.host.git.repo import Repo, identify
+from ralph.host.git.situation import situation
+from ralph.host.removal import remove_tree
+from ralph.proof.dependencies import Copies, dependency_folders, listed_files
+from ralph.run.repository import in_the_way, ours
+from ralph.run.spec import RunSpec
+from ralph.state.clones import Clone, forget_clone, read_clone, record_clone
+from ralph.state.names import CLONES
+from ralph.state.places import plan_state, workspace_state
+from ralph.state.runs import moved_to
+
+Tell = Callable[[str], None]
+_COPIES = "copies.json"
+_CONFIG = ("config.yaml", "configs", "prompts")
+_NOT_COPIED = ("runs", "logs", "archive", "worktrees")
+
+
+class Opened(Struct, frozen=True):
+    ref: PlanRef
+    repo: Repo
+    clone: Clone
+
+
+def why_not(ref: PlanRef, repo: Repo) -> str:
+    """Why there can be no clone; empty if there can."""
+    if os.path.relpath(ref.root, repo.root).startswith(".."):
+        return "the repository is nested in the workspace"
+    if ask(repo, "rev-parse", "--verify", "--quiet", "HEAD^{commit}").code:
+        return "there is no commit yet"
+    if (repo.root / ".gitmodules").is_file():
+        return "the repository has submodules"
+    if repo.git_dir != repo.common_dir:
+        return "this is a git worktree already"
+    return ""
+
+
+def open_clone(spec: RunSpec, plan: Plan, env: Mapping[str, str], tell: Tell) -> Opened:
+    """Make the clone, or continue in one whose work the checkout does not have yet."""
+    state = plan_state(spec.ref, env)
+    known = read_clone(state)
+    if known is not None:
+        user = moved_to(spec.ref, Path(known.workspace))
+        if (opened := _continue(known, user, env, tell)) is not None:
+            _provide(opened, spec.config, env)
+            return opened
+        spec = msgspec.structs.replace(spec, ref=user, repo=identify(Path(known.checkout)))
+    opened = _begin(spec, plan, env, tell)
+    _provide(opened, spec.config, env)
+    return opened
+
+
+def _continue(known: Clone, user: PlanRef, env: Mapping[str, str], tell: Tell) -> Opened | None:
+    """None: its work is in the checkout by now, or the clone is gone."""
+    state = plan_state(user, env)
+    if not Path(known.tree).is_dir() or not Path(known.checkout).is_dir():
+        forget_clone(state)
+        return None
+    repo, clone = identify(Path(known.checkout)), identify(Path(known.tree))
+    tip, head = _tip(clone, "HEAD"), _tip(repo, "HEAD")
+    if _is_ancestor(repo, tip, head):
+        _return_files(known, user, clone, only_ignored=False)
+        forget_clone(state)
+        return None
+    if not _is_ancestor(repo, head, tip):
+        raise SetupError(
+            f"your checkout and the clone of this plan have both moved on: {known.branch} has "
+            f"{plural(_count(repo, head, tip), 'commit')} that your checkout has not, and the reverse",
+            hint=f"`git merge {known.branch}` brings the work in; `ralph sandbox reset` gives it up (it stays on the "
+            "branch)",
+        )
+    tell(f"continuing in the clone on branch {known.branch}: its work is not in your checkout yet")
+    return Opened(moved_to(user, Path(known.root)), clone, known)
+
+
+def _begin(spec: RunSpec, plan: Plan, env: Mapping[str, str], tell: Tell) -> Opened:
+    ref, repo = spec.ref, spec.repo
+    found = situation(repo)
+    own = ours(spec, env)
+    branch, is_own = _branch(repo, ref, plan, spec.config)
+    folder = workspace_state(ref.root, env) / CLONES / plan_state(ref, env).name
+    tree = folder / (repo.root.name or "root")
+    start = branch if not is_own and _has(repo, branch) else "HEAD"
+    if tree.is_dir() and ask(tree, "rev-parse", "--verify", "--quiet", "HEAD").code == 0:
+        git(tree, "checkout", "--quiet", "--force", "-B", branch, _tip(repo, start))
+        git(tree, "clean", "--quiet", "-fd")
+    else:
+        remove_tree(folder)
+        make_folder(folder, private=True)
+        ask(repo, "worktree", "prune")
+        git(repo, "worktree", "add", "--quiet", "--force", "-B", branch, str(tree), start)
+    clone = identify(tree)
+    root = Path(os.path.realpath(tree / os.path.relpath(ref.root, repo.root)))
+    there = moved_to(ref, root)
+    copied = dict(_copy_own(ref, repo, clone.root, [entry.path for entry in found.dirty if own.is_ours(entry.path)]))
+    record = Clone(
+        workspace=str(ref.root),
+        checkout=str(repo.root),
+        root=str(root),
+        tree=str(clone.root),
+        branch=branch,
+        base=_tip(clone, "HEAD"),
+        target=found.branch or "" if is_own else "",
+        copied=copied,
+    )
+    record_clone(plan_state(ref, env), record)
+    theirs = in_the_way(found, own)
+    if theirs:
+        some = ", ".join(one_line(entry.path, 60) for entry in theirs[:3]) + (", …" if len(theirs) > 3 else "")
+        tell(f"the agent works on what is committed: your uncommitted changes ({some}) stay in your checkout")
+    return Opened(there, clone, record)
+
+
+def _branch(repo: Repo, ref: PlanRef, plan: Plan, config: Config) -> tuple[str, bool]:
+    """The branch to work on, and whether it is the clone's own: the plan's branch, if nobody has it checked out."""
+    wanted = plan.branch or f"{config.branch.prefix}{ref.name}" if config.branch.auto_create else ""
+    current = line(ask(repo, "symbolic-ref", "--quiet", "--short", "HEAD").out)
+    taken = {name.removeprefix("refs/heads/") for name in checked_out_elsewhere(repo)} | {current}
+    if wanted and wanted not in taken:
+        return wanted, False
+    names = (f"ralph/work/{ref.name}{f'-{number}' if number else ''}" for number in count())
+    head = _tip(repo, "HEAD")
+    return next(name for name in names if name not in taken and not _has_other_work(repo, name, head)), True
+
+
+def _has_other_work(repo: Repo, branch: str, head: str) -> bool:
+    return _has(repo, branch) and not _is_ancestor(repo, f"refs/heads/{branch}", head)
+
+
+def _copy_own(ref: PlanRef, repo: Repo, tree: Path, dirty: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Copy Ralph's own files as they are in the checkout, committed or not. Their paths, and what was copied."""
+    places = [ref.folder, *(ref.root / ".ralph" / name for name in _CONFIG), *(repo.root / path for path in dirty)]
+    for path in _files(places):
+        inner = os.path.relpath(path, repo.root)
+        target = tree / inner
+        make_folder(target.parent)
+        if target.is_dir() and not target.is_symlink():
+            remove_tree(target)
+        shutil.copy2(path, target, follow_symlinks=False)
+        yield inner, digest(path)
+    for gone in dirty:
+        if not os.path.lexists(repo.root / gone):
+            (tree / gone).unlink(missing_ok=True)
+
+
+def _files(places: Iterable[Path]) -> Iterator[Path]:
+    for place in dict.fromkeys(places):
+        if place.is_dir() and not place.is_symlink():
+            for folder, folders, files in os.walk(place):
+                folders[:] = [name for name in folders if name not in _NOT_COPIED and name != ".git"]
+                yield from (Path(folder, name) for name in files)
+        elif os.path.lexists(place):
+            yield place
+
+
+def digest(path: Path) -> str:
+    """Of a file's content; empty if there is none."""
+    with contextlib.suppress(OSError):
+        data = os.fsencode(path.readlink()) if path.is_symlink() else read_state(path)
+        return hashlib.sha256(data).hexdigest()
+    return ""
+
+
+def _provide(opened: Opened, config: Config, env: Mapping[str, str]) -> None:
+    """Copy what git does not track and the project needs: installed dependencies, and files that the user lists."""
+    checkout, tree = Path(opened.clone.checkout), opened.repo.root
+    repo = identify(checkout)
+    listed = listed_files(checkout, [*config.proof.files, *(p for p in config.sandbox.files if not p.startswith("~"))])
+    inner = [*dependency_folders(repo), *listed]
+    record = tree.parent / _COPIES
+    Copies(record, [(checkout, tree)]).sync([(checkout / path, tree / path) for path in inner])
+
+
+def bring_back(user: PlanRef, env: Mapping[str, str], *, advance: bool) -> Iterator[str]:
+    """Advance the user's branch to the clone's, if their checkout is as it was. Yields what to tell.
+
+    Without `advance` only a plan that git ignores is brought back.
+    """
+    state = plan_state(user, env)
+    known = read_clone(state)
+    if known is None or not Path(known.tree).is_dir():
+        return
+    repo, clone = identify(Path(known.checkout)), identify(Path(known.tree))
+    tip = _tip(clone, "HEAD")
+    is_same = tip == known.base
+    if not known.target:
+        _return_files(known, user, clone, only_ignored=False)
+        forget_clone(state)
+        if not is_same:
+            yield f"the work is on branch {known.branch}; your checkout is as it was"
+        return
+    why = "" if is_same else _why_not_now(known, repo) if advance else "it was left alone (workspace: clone)"
+    if not why and not is_same:
+        why = _advance(known, user, repo, clone, tip)
+    if why:
+        _return_files(known, user, clone, only_ignored=True)
+        yield f"your checkout: {why}"
+        yield f"the work is on branch {known.branch}: `git merge {known.branch}` brings it in"
+        return
+    _return_files(known, user, clone, only_ignored=False)
+    forget_clone(state)
+    git(clone, "checkout", "--quiet", "--detach")
+    ask(repo, "branch", "--quiet", "-D", known.branch)
+    if not is_same:
+        made = plural(_count(repo, known.base, tip), "commit")
+        yield f"{known.target} in your checkout was advanced by {made}"
+
+
+def _why_not_now(known: Clone, repo: Repo) -> str:
+    """Why the checkout cannot be advanced; empty if it can."""
+    found = situation(repo)
+    if found.in_progress:
+        return f"{found.in_progress} is in progress, so it was left alone"
+    if found.branch != known.target:
+        return f"it is no longer on {known.target}, so it was left alone"
+    if _tip(repo, "HEAD") != known.base:
+        return f"{known.target} has moved on, so it was left alone"
+    return ""
+
+
+def _advance(known: Clone, user: PlanRef, repo: Repo, clone: Repo, tip: str) -> str:
+    """Git itself refuses to overwrite a change. Ralph's own files, which the clone has too, step aside for it."""
+    aside: dict[Path, bytes] = {}
+    for inner, before in known.copied.items():
+        path = repo.root / inner
+        if before and digest(path) == before and not path.is_symlink() and not _is_committed(repo, inner, path):
+            aside[path] = read_state(path)
+    for path in aside:
+        inner = os.path.relpath(path, repo.root)
+        path.unlink()
+        if ask(repo, "cat-file", "-e", f"HEAD:{inner}").code == 0:
+            git(repo, "checkout", "--quiet", "HEAD", "--", inner)
+    done = ask(repo, "merge", "--ff-only", "--quiet", tip)
+    if done.code == 0:
+        for path, data in aside.items():  # not in the commit: it comes back as the clone has it
+            if not path.exists():
+                make_folder(path.parent)
+                write_bytes(path, data)
+        return ""
+    for path, data in aside.items():
+        make_folder(path.parent)
+        write_bytes(path, data)
+    return f"it has changes in the same files, so it was left alone ({one_line(done.complaint, 120)})"
+
+
+def _is_committed(repo: Repo, inner: str, path: Path) -> bool:
+    committed = ask(repo, "cat-file", "-p", f"HEAD:{inner}")
+    return committed.code == 0 and committed.out == read_state(path)
+
+
+def _return_files(known: Clone, user: PlanRef, clone: Repo, *, only_ignored: bool) -> None:
+    """Write the plan and Ralph's other files back as the clone has them, unless the user has changed theirs since."""
+    checkout, there = Path(known.checkout), moved_to(user, Path(known.root))
+    places = [there.folder, *(clone.root / inner for inner in known.copied)]
+    for path in _files(places):
+        inner = os.path.relpath(path, clone.root)
+        mine = checkout / inner
+        if path.is_symlink() or mine.is_symlink() or digest(path) == digest(mine):
+            continue
+        if os.path.lexists(mine) and digest(mine) != known.copied.get(inner, ""):
+            continue
+        if only_ignored and ask(clone, "check-ignore", "--quiet", "--", inner).code:
+            continue
+        make_folder(mine.parent)
+        write_bytes(mine, read_state(path))
+
+
+def _tip(repo: Repo | Path, name: str) -> str:
+    return line(git(repo, "rev-parse", "--verify", f"{name}^{{commit}}"))
+
+
+def _has(repo: Repo, branch: str) -> bool:
+    return ask(repo, "show-ref", "--verify", "--quiet", f"refs/heads/{branch}").code == 0
+
+
+def _is_ancestor(repo: Repo, old: str, new: str) -> bool:
+    return ask(repo, "merge-base", "--is-ancestor", old, new).code == 0
+
+
+def _count(repo: Repo, old: str, new: str) -> int:
+    return int(line(git(repo, "rev-list", "--count", f"{old}..{new}")) or 0)

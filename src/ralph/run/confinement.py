@@ -1,0 +1,321 @@
+"""The sandbox of one run: what is visible to an agent, to a check and to the set-up, and what their network allows."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from ralph.agents.registry import agent as find_agent
+from ralph.config.layers import Kind, Settings
+from ralph.config.schema import Config
+from ralph.core.environment import child_environment
+from ralph.core.errors import SetupError
+from ralph.core.fallback import parts
+from ralph.core.ports import Agent, Session
+from ralph.host.files import make_folder, read_state, write_bytes
+from ralph.host.git.command import git, line
+from ralph.host.process.enclosure import Enclosure
+from ralph.host.process.start import run, shell
+from ralph.proof.place import telling_line
+from ralph.run.agent_git import AgentGit
+from ralph.run.spec import RunSpec
+from ralph.sandbox.choice import Chosen, choose
+from ralph.sandbox.home import prepare_home, readable_folders
+from ralph.sandbox.login import login
+from ralph.sandbox.network import Network
+from ralph.sandbox.wall import Mount, Quota, Wall, Walled
+from ralph.session.choice import known_agents
+from ralph.session.hook_policy import PROTECTED, allowed_folders
+from ralph.state.clones import Clone
+from ralph.state.names import (
+    AGENT_GIT,
+    AGENT_HOME,
+    AGENT_OBJECTS,
+    CLIENT_SETTINGS,
+    NETWORK_LOG,
+    POLICY,
+    SANDBOX,
+    SANDBOX_SETUP,
+)
+from ralph.state.places import home, plan_state, state_home, workspace_state
+from ralph.state.runs import journal_path
+
+AGENTS, CHECKS = "agent", "checks"
+"""The two lists of hosts."""
+_UNSET = (Kind.DEFAULT, Kind.PROFILE)
+SETUP_SCRIPT = "sandbox/setup.sh"
+_GIT_READ_ONLY = (".git/hooks", ".git/config", ".git/info")
+
+
+class Confinement:
+    """`checkout`: the user's own, if the run works in a clone of it."""
+
+    def __init__(
+        self,
+        chosen: Chosen,
+        spec: RunSpec,
+        env: Mapping[str, str],
+        network: Network | None,
+        checkout: Path | None,
+        *,
+        may_excuse: bool = False,
+    ) -> None:
+        assert chosen.backend is not None
+        self._backend, self._program = chosen.backend, chosen.program
+        self._spec, self._env, self._network = spec, env, network
+        self._may_excuse, self._excused = may_excuse, False
+        self.note: Callable[[str], object] = lambda text: None
+        """Told what the user should know."""
+        self._checkout = checkout
+        self._folder = workspace_state(spec.ref.root, env) / SANDBOX
+        self.home = self._folder / AGENT_HOME
+        self._git: AgentGit | None = None
+        if checkout is not None and self._backend.MOUNTS:
+            scratch = self._folder / AGENT_GIT / plan_state(spec.ref, env).name
+            self._git = AgentGit(spec.repo, scratch, self._folder / AGENT_OBJECTS)
+
+    @property
+    def has_own_processes(self) -> bool:
+        """Processes inside do not see those outside."""
+        return self._backend.MOUNTS
+
+    def open(self) -> None:
+        """Make the home folder, and run the set-up if it is not the one that ran last."""
+        make_folder(self.home, private=True)
+        prepare_home(self.home, self._env)
+        for path in self._spec.config.sandbox.files:
+            if path.startswith("~/"):
+                _copy_file(home(self._env) / path[2:], self.home / path[2:])
+        self._set_up()
+
+    @contextmanager
+    def agent(self, session: Session, agent: Agent, program: str) -> Iterator[Enclosure]:
+        """For one session: a login that works, and a repository of its own."""
+        if self._git is not None:
+            self._git.prepare()
+        self._may_excuse = False
+        with login(getattr(agent, "LOGIN", ()), home(self._env), self.home, self._env):
+            yield self._walled(self._agent_wall(session, program), AGENTS)
+        if self._git is not None:
+            name = f"{self._spec.run}/{session.task.iteration:04}"
+            for notice in self._git.collect(self._git_enclosure(self._git), name):
+                self.note(notice)
+
+    def around_checkout(self, folder: Path, needed: Iterable[Path], hidden: Iterable[Path]) -> Enclosure | None:
+        """For checks: no login, and only the hosts that the settings list."""
+        if self._excused:
+            return None
+        wall = Wall(
+            home=home(self._env),
+            writable=(folder,),
+            readable=tuple(self._outside(needed)),
+            hidden=(*hidden, *self._hidden()),
+            quota=quota_of(self._spec.config),
+        )
+        return self._walled(wall, CHECKS)
+
+    def around_workspace(self) -> Enclosure | None:
+        return None if self._excused else self._walled(self._project_wall(), CHECKS)
+
+    def may_excuse(self) -> bool:
+        """Only before an agent has worked, on the user's own code, and only where no sandbox was asked for."""
+        return self._may_excuse and not self._excused
+
+    def excuse(self, why: str) -> None:
+        self._excused = True
+        self.note(
+            f"checks run outside the sandbox, because {why}; allow what they need (sandbox.allow_hosts, sandbox.files, "
+            "agent.env), or use --sandbox to stop instead"
+        )
+
+    def shell_wall(self) -> Enclosure:
+        """Everything as an agent sees it, without a login."""
+        if self._git is not None:
+            self._git.prepare()
+        return self._walled(self._project_wall(), AGENTS)
+
+    def _walled(self, wall: Wall, hosts: str) -> Walled:
+        if self._spec.config.sandbox.network == "open":
+            wall = replace(wall, is_network_open=True)
+        elif self._network is not None:
+            wall = replace(wall, proxy=self._network.socket(hosts), forwards=self._network.forwards(hosts))
+        return Walled(self._backend, self._program, wall)
+
+    def _project_wall(self, readable: Iterable[Path] = (), writable: Iterable[Path] = ()) -> Wall:
+        spec = self._spec
+        root, git_folders = spec.repo.root, [self._git.folder] if self._git else []
+        mounts = self._git.mounts(root, self._checkout) if self._git else ()
+        read_only = [spec.ref.root / name for name in PROTECTED]
+        if self._checkout is None:
+            read_only += [root / name for name in _GIT_READ_ONLY]
+            mounts = (Mount(root / ".git", root / ".git", is_writable=True),)  # it cannot be moved away
+        tools = readable_folders(self._env, self._env, ())
+        return Wall(
+            home=home(self._env),
+            home_source=self.home,
+            writable=(
+                root,
+                *git_folders,
+                *map(Path, allowed_folders(spec.config, spec.ref.root, self._env)),
+                *writable,
+            ),
+            readable=(*self._outside(tools), *readable, *([self._git.objects] if self._git else [])),
+            read_only=tuple(path for path in read_only if path.exists()),
+            mounts=mounts,
+            hidden=self._hidden(),
+            quota=quota_of(spec.config),
+        )
+
+    def _agent_wall(self, session: Session, program: str) -> Wall:
+        hooks = session.hooks.state if session.hooks else None
+        writable = [hooks] if hooks else []
+        readable = [
+            Path(program),
+            Path(os.path.realpath(program)).parent,
+            *([session.script] if session.script else []),
+        ]
+        if hooks:
+            readable += [hooks / POLICY, hooks / CLIENT_SETTINGS]
+        return self._project_wall(self._outside(readable), writable)
+
+    def _git_enclosure(self, git: AgentGit) -> Enclosure:
+        wall = Wall(home=home(self._env), writable=(git.folder,), readable=(git.objects,), hidden=self._hidden())
+        return Walled(self._backend, self._program, wall)
+
+    def _outside(self, paths: Iterable[Path]) -> list[Path]:
+        """Neither in the workspace nor around it, nor around the home folder: that would show it again."""
+        closed = [self._spec.repo.root, *([self._checkout] if self._checkout else []), home(self._env)]
+        return [path for path in paths if not any(root.is_relative_to(path) for root in closed)]
+
+    def _hidden(self) -> tuple[Path, ...]:
+        """The state folder may be outside the home folder."""
+        return (state_home(self._env),)
+
+    def _set_up(self) -> None:
+        """`sandbox.setup`, or the project's script: once, until it changes."""
+        spec = self._spec
+        script = spec.ref.root / SETUP_SCRIPT
+        command = spec.config.sandbox.setup or (f"sh ./{SETUP_SCRIPT}" if script.is_file() else "")
+        if not command:
+            return
+        content = read_state(script) if not spec.config.sandbox.setup else b""
+        key = hashlib.sha256(b"\0".join((self._backend.NAME.encode(), command.encode(), content))).hexdigest()
+        record = self._folder / SANDBOX_SETUP
+        if record.is_file() and record.read_text() == key:
+            return
+        env = child_environment(self._env, spec.config.agent.env)
+        wall = self.shell_wall()
+        done = run(shell(command), cwd=spec.ref.root, env=env, timeout=spec.config.time_ceiling, enclosure=wall)
+        if not done.ok:
+            said = telling_line((done.out + done.err).decode("utf-8", "replace"))
+            raise SetupError(
+                f"the sandbox's set-up failed: `{command}`: {said}",
+                hint="`ralph sandbox exec` tries a command there; hosts that it needs go in sandbox.allow_hosts",
+            )
+        write_bytes(record, key.encode(), mode=0o600)
+
+
+def quota_of(config: Config) -> Quota:
+    limits = config.sandbox.limits
+    memory = limits.memory_mb
+    if memory == 0:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4 // 1_000_000
+    return Quota(
+        processes=limits.processes, memory_mb=max(memory, 0), disk_mb=limits.disk_mb, cpu_seconds=limits.cpu_seconds
+    )
+
+
+def choose_sandbox(settings: Settings, env: Mapping[str, str], tell: Callable[[str], None]) -> Chosen:
+    """The sandbox of a run. Says once if there is none although one was wanted. Raises SetupError if it is required."""
+    config = settings.config
+    unknown = has_unknown_hosts(config)
+    if config.sandbox.use == "auto" and unknown:
+        tell(
+            f"no sandbox: which hosts the agent `{unknown}` needs is not known; list them in sandbox.allow_hosts, "
+            "or use --no-sandbox to say that it runs without one"
+        )
+        return Chosen()
+    chosen = choose(config.sandbox.use, env, image=config.sandbox.image)
+    if chosen.why_not:
+        hint = f" ({chosen.hint})" if chosen.hint else ""
+        tell(f"no sandbox: {chosen.why_not}{hint}; the guard and the checks are what is left")
+    return chosen
+
+
+def inside(settings: Settings, chosen: Chosen) -> Settings:
+    """The settings behind a wall: no questions, and few variables, unless the user has set these."""
+    if chosen.backend is None:
+        return settings
+    chosen_by_user = {key for key in ("permissions", "env") if settings.origin(key).kind not in _UNSET}
+    changes = {"permissions": "skip", "env": "minimal"}
+    changes = {key: value for key, value in changes.items() if key not in chosen_by_user}
+    return replace(settings, config=replace(settings.config, **changes))
+
+
+def sandbox_line(settings: Settings, chosen: Chosen) -> str:
+    """One phrase for people: what it is, and what can be reached from inside."""
+    if chosen.backend is None:
+        return ""
+    network = settings.config.sandbox.network
+    if network == "open":
+        return f"{chosen.title}, NETWORK OPEN"
+    return f"{chosen.title}, network: {'none' if network == 'none' else 'listed hosts'}"
+
+
+@contextmanager
+def confined(
+    spec: RunSpec, chosen: Chosen, clone: Clone | None, env: Mapping[str, str]
+) -> Iterator[Confinement | None]:
+    """The sandbox while a run lasts, with its proxy."""
+    if chosen.backend is None:
+        yield None
+        return
+    with ExitStack() as stack:
+        network = None
+        if spec.config.sandbox.network == "listed":
+            log = journal_path(workspace_state(spec.ref.root, env), spec.run).with_name(NETWORK_LOG)
+            make_folder(log.parent, private=True)
+            network = stack.enter_context(Network(log, host_lists(spec.config, env), env))
+        is_asked_for = spec.settings.origin("sandbox.use").kind not in _UNSET and spec.config.sandbox.use != "auto"
+        is_own_code = clone is None or clone.base == line(git(spec.repo, "rev-parse", "HEAD"))
+        may_excuse = is_own_code and not is_asked_for
+        checkout = Path(clone.checkout) if clone else None
+        confinement = Confinement(chosen, spec, env, network, checkout, may_excuse=may_excuse)
+        confinement.open()
+        yield confinement
+
+
+def used_agents(config: Config) -> list[str]:
+    """The agents that a run may start."""
+    review = [config.review.agent] if config.review.enabled else []
+    others = [parts(choice, known_agents(config))[0] for choice in config.fallback]
+    return list(dict.fromkeys(filter(None, (config.agent.name, *review, *others))))
+
+
+def host_lists(config: Config, env: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
+    """The hosts for agents, and for checks. Raises SetupError if an agent's are not known."""
+    own = [*config.sandbox.allow_hosts]
+    theirs: list[str] = []
+    for name in used_agents(config):
+        known = getattr(find_agent(name), "hosts", None)
+        theirs += known(env) if known else ()
+    return {AGENTS: tuple(dict.fromkeys([*theirs, *own])), CHECKS: tuple(own)}
+
+
+def has_unknown_hosts(config: Config) -> str:
+    """The name of an agent whose hosts nobody has told; empty if all are known."""
+    if config.sandbox.allow_hosts or config.sandbox.network == "open":
+        return ""
+    return next((name for name in used_agents(config) if not hasattr(find_agent(name), "hosts")), "")
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    if not source.is_file():
+        raise SetupError(f"sandbox.files: {source} does not exist", hint="correct the list")
+    make_folder(target.parent, private=True)
+    write_bytes(target, read_state(source), mode=0o600, durable=False)

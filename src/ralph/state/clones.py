@@ -1,0 +1,62 @@
+"""The record of a plan's clone: there while the clone has work that the user's checkout has not."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.errors import BadData
+from ralph.core.ports import PlanRef
+from ralph.host.files import make_folder, read_bytes, write_bytes
+from ralph.state.names import CLONE
+from ralph.state.places import plan_state
+from ralph.state.runs import moved_to
+
+
+class Clone(Struct, frozen=True, kw_only=True):
+    workspace: str
+    """The user's."""
+    checkout: str
+    """The root of the user's working tree."""
+    root: str
+    """The workspace in the clone."""
+    tree: str
+    """The root of the clone."""
+    branch: str
+    base: str
+    """The commit from which it started."""
+    target: str = ""
+    """The user's branch that is advanced at the end. Empty: the clone works on the plan's own branch."""
+    copied: dict[str, str] = {}
+    """Ralph's own files, with paths from the root, and hashes of what was copied."""
+
+
+def read_clone(plan_state: Path) -> Clone | None:
+    file = plan_state / CLONE
+    with contextlib.suppress(OSError, BadData, ValueError, RecursionError):
+        return msgspec.convert(json.loads(read_bytes(file)), Clone) if file.exists() else None
+    return None
+
+
+def record_clone(plan_state: Path, clone: Clone) -> None:
+    make_folder(plan_state, private=True)
+    text = json.dumps(msgspec.to_builtins(clone))  # ASCII: a path may have bytes that are not UTF-8
+    write_bytes(plan_state / CLONE, text.encode() + b"\n", mode=0o600)
+
+
+def forget_clone(plan_state: Path) -> None:
+    (plan_state / CLONE).unlink(missing_ok=True)
+
+
+def current(ref: PlanRef, env: Mapping[str, str]) -> PlanRef:
+    """The plan as it is now: in the clone, while that has work that the checkout has not."""
+    known = read_clone(plan_state(ref, env))
+    if known is None:
+        return ref
+    there = moved_to(ref, Path(known.root))
+    return there if there.path.exists() else ref
