@@ -280,7 +280,8 @@ def confined(
         if spec.config.sandbox.network == "listed":
             log = journal_path(workspace_state(spec.ref.root, env), spec.run).with_name(NETWORK_LOG)
             make_folder(log.parent, private=True)
-            network = stack.enter_context(Network(log, host_lists(spec.config, env), env))
+            lists = host_lists(spec.config, env)
+            network = stack.enter_context(Network(log.parent, log, lists, env, allow_hosts=spec.config.sandbox.allow_hosts))
         is_asked_for = spec.settings.origin("sandbox.use").kind not in _UNSET and spec.config.sandbox.use != "auto"
         is_own_code = clone is None or clone.base == line(git(spec.repo, "rev-parse", "HEAD"))
         may_excuse = is_own_code and not is_asked_for
