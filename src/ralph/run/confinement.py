@@ -174,11 +174,9 @@ class Confinement:
     def _agent_wall(self, session: Session, program: str) -> Wall:
         hooks = session.hooks.state if session.hooks else None
         writable = [hooks] if hooks else []
-        readable = [
-            Path(program),
-            Path(os.path.realpath(program)).parent,
-            *([session.script] if session.script else []),
-        ]
+        readable = [place for path in (Path(program), Path(os.path.realpath(program))) for place in (path.parent, path)]
+        readable = [path for path in readable if path.is_dir() or not path.is_symlink()]
+        readable += [session.script] if session.script else []
         if hooks:
             readable += [hooks / POLICY, hooks / CLIENT_SETTINGS]
         return self._project_wall(self._outside(readable), writable)
@@ -281,7 +279,9 @@ def confined(
             log = journal_path(workspace_state(spec.ref.root, env), spec.run).with_name(NETWORK_LOG)
             make_folder(log.parent, private=True)
             lists = host_lists(spec.config, env)
-            network = stack.enter_context(Network(log.parent, log, lists, env, allow_hosts=spec.config.sandbox.allow_hosts))
+            network = stack.enter_context(
+                Network(log.parent, log, lists, env, allow_hosts=spec.config.sandbox.allow_hosts)
+            )
         is_asked_for = spec.settings.origin("sandbox.use").kind not in _UNSET and spec.config.sandbox.use != "auto"
         is_own_code = clone is None or clone.base == line(git(spec.repo, "rev-parse", "HEAD"))
         may_excuse = is_own_code and not is_asked_for
