@@ -247,7 +247,8 @@ def _filter() -> int:
 
 def _environment(env: Mapping[str, str], wall: Wall, home: Path) -> dict[str, str]:
     inside = {name: value for name, value in env.items() if name not in _PROXIED or wall.is_network_open}
-    inside |= {"HOME": str(home if home == _OTHER_HOME else wall.home)}
+    if inside.get("HOME", str(wall.home)) == str(wall.home):  # checks have a home of their own, in a writable folder
+        inside |= {"HOME": str(home if home == _OTHER_HOME else wall.home)}
     if wall.proxy is not None:
         inside |= dict.fromkeys(_PROXIED, f"http://127.0.0.1:{PROXY_PORT}")
         inside |= dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")
