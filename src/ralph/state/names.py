@@ -24,7 +24,7 @@ RUNS, PLANS, PLANNING, WORKTREES = "runs", "plans", "planning", "worktrees"
 CLONES, SANDBOX = "clones", "sandbox"
 
 # Of the sandbox of a workspace.
-AGENT_HOME, AGENT_OBJECTS, AGENT_GIT, SANDBOX_SETUP = "home", "objects.git", "git", "setup.json"
+AGENT_HOME, AGENT_OBJECTS, AGENT_GIT, SANDBOX_SETUP = "agent-home", "objects.git", "agent-git", "setup.json"
 
 # Of a plan.
 RUN_LOCK, EDIT_LOCK = "run.lock", "edit.lock"
