@@ -53,6 +53,8 @@ class Wall(Struct, frozen=True, kw_only=True):
     forwards: tuple[int, ...] = ()
     """Ports of services on this machine that the proxy may reach; they are at the same port of the loopback inside."""
     is_network_open: bool = False
+    image: str = ""
+    """For containers. Empty: Ralph's own."""
     quota: Quota = Quota()
 
 

@@ -97,6 +97,14 @@ def _limits(allowance: Allowance) -> list[tuple[int, int]]:
     return [(n, value if hard[n] == resource.RLIM_INFINITY else min(value, hard[n])) for n, value in wanted]
 
 
+def hard_limit(name: str) -> int | None:
+    """The most that this process may set a limit to: `nofile`, `nproc`. None: unlimited."""
+    import resource
+
+    value = resource.getrlimit(getattr(resource, f"RLIMIT_{name.upper()}"))[1]
+    return None if value == resource.RLIM_INFINITY else value
+
+
 class CannotStart(SetupError):
     """A program could not be started. The message says which one and why."""
 
@@ -199,7 +207,7 @@ def start(
 
     wanted = Start(tuple(argv), cwd, os.environ if env is None else env)
 
-    def make(inside: Start) -> Popen[bytes]:
+    def popen(inside: Start) -> Popen[bytes]:
         return Popen(
             list(inside.argv),
             cwd=inside.cwd,
@@ -214,9 +222,12 @@ def start(
             preexec_fn=before,  # noqa: PLW1509 - a few system calls
         )
 
+    def make(inside: Start) -> Popen[bytes]:
+        return CHILDREN.start(lambda: popen(inside))
+
     try:
-        with _default_signals():
-            return CHILDREN.start(lambda: make(wanted) if enclosure is None else enclosure.start(wanted, make))
+        with _default_signals():  # an enclosure may itself run programs first
+            return make(wanted) if enclosure is None else enclosure.start(wanted, make)
     except (OSError, ValueError) as error:
         raise why_not_started(argv, cwd, env, error) from None
 

@@ -1,0 +1,164 @@
+"""The first process in a container: `python3 -I -S container_init.py SOCKET CPU_SECONDS PATH [RELAY…] -- COMMAND…`.
+
+SOCKET is held by the run. When that closes it, however the run ended, this process exits, and the kernel ends all
+others in the container. Before it exits with the command's code, it reports on SOCKET which limits were hit.
+
+Folders of PATH that exist here are searched after the image's own. A command by a full path that does not exist here is
+searched by its name: on the host, the agent is installed elsewhere. RELAY is the script that leads to the proxy and its
+arguments; it starts the command.
+
+It imports nothing of Ralph and runs on the Python of the image: any 3.8 or newer.
+"""
+
+import contextlib
+import os
+import select
+import shutil
+import signal
+import socket
+import sys
+from pathlib import Path
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
+_NOT_FOUND, _NOT_EXECUTABLE, _ABANDONED = 127, 126, 137
+_TICK = 1.0
+_CGROUP = "/sys/fs/cgroup"
+_COUNTERS = {
+    "memory": (("memory.events", "oom_kill"), ("memory/memory.oom_control", "oom_kill")),
+    "processes": (("pids.events", "max"), ("pids/pids.events", "max")),
+}
+"""Limit → its counter of refusals, in control groups of version 2 and 1."""
+_CPU_TIME = (
+    ("cpu.stat", "usage_usec", 1e6),
+    ("cpuacct/cpuacct.usage", "", 1e9),
+    ("cpu,cpuacct/cpuacct.usage", "", 1e9),
+)
+
+
+def main(arguments: "list[str]") -> None:
+    at = arguments.index("--")
+    path, cpu_seconds, folders, *relay = arguments[:at]
+    command = arguments[at + 1 :]
+    run = socket.socket(socket.AF_UNIX)
+    try:
+        run.connect(path)
+    except OSError:
+        os._exit(_ABANDONED)
+    run.sendall(b"started\n")
+    os.environ["PATH"] = search_path(os.environ.get("PATH", os.defpath), folders)
+    program = find_program(command[0], os.environ["PATH"])
+    if not program:
+        name = Path(command[0]).name
+        os.write(2, f"ralph: {name} is not installed in the container image; add it to the image\n".encode())
+        run.sendall(b"ended\n")
+        os._exit(_NOT_FOUND)
+    wake, wakes = os.pipe()
+    for end in (wake, wakes):
+        os.set_blocking(end, False)
+    signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
+    for number in (*_FORWARDED, signal.SIGCHLD):
+        signal.signal(number, _do_nothing)
+    child = os.fork()
+    if child == 0:
+        start = [sys.executable, "-I", "-S", *relay, "--"] if relay else []
+        _become([*start, program, *command[1:]])
+    _watch(run, wake, child, int(cpu_seconds))
+
+
+def search_path(own: str, folders: str) -> str:
+    added = [folder for folder in folders.split(os.pathsep) if Path(folder).is_dir()]
+    return os.pathsep.join(dict.fromkeys([*own.split(os.pathsep), *added]))
+
+
+def find_program(name: str, path: str) -> "str | None":
+    """The program as it is called in this container. A path that exists is kept."""
+    if Path(name).is_absolute() and not os.access(name, os.X_OK):
+        return shutil.which(Path(name).name, path=path)
+    return name if os.sep in name else shutil.which(name, path=path)
+
+
+def _become(command: "list[str]") -> None:
+    try:
+        os.setsid()
+        for number in (*_FORWARDED, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        os.execv(command[0], command)
+    except OSError as error:
+        os.write(2, f"ralph: could not start {command[0]} in the container: {error.strerror}\n".encode())
+    finally:
+        os._exit(_NOT_EXECUTABLE)
+
+
+def _watch(run: socket.socket, wake: int, child: int, cpu_seconds: int) -> None:
+    """Until the command ends. Never returns."""
+    while True:
+        ready = select.select([run.fileno(), wake], [], [], _TICK if cpu_seconds else None)[0]
+        if run.fileno() in ready and not _is_open(run):
+            os._exit(_ABANDONED)
+        code = _forward(wake, child) if wake in ready else None
+        if code is not None:
+            _report(run)
+            os._exit(code)
+        if cpu_seconds and cpu_time() > cpu_seconds:
+            _report(run, "cpu_seconds")
+            os._exit(128 + signal.SIGXCPU)
+
+
+def _is_open(run: socket.socket) -> bool:
+    try:
+        return bool(run.recv(64))
+    except OSError:  # the run ended before it accepted this connection
+        return False
+
+
+def _forward(wake: int, child: int) -> "int | None":
+    """Pass signals on; reap what ended. Returns the command's exit code if it has ended."""
+    code = None
+    for number in os.read(wake, 256):
+        if number != signal.SIGCHLD:
+            with contextlib.suppress(OSError):
+                os.killpg(child, number)
+    for pid, status in _ended():
+        if pid == child:
+            code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
+    return code
+
+
+def _ended() -> "Iterator[tuple[int, int]]":
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if not pid:
+                return
+            yield pid, status
+
+
+def _report(run: socket.socket, *limits: str) -> None:
+    hit = [*limits, *(limit for limit, places in _COUNTERS.items() if any(_counter(*place) for place in places))]
+    with contextlib.suppress(OSError):
+        run.sendall("".join(f"{line}\n" for line in (*hit, "ended")).encode())
+
+
+def cpu_time() -> float:
+    """Seconds of processor time of all processes in this container; 0 if the system does not tell."""
+    return next((value / unit for name, key, unit in _CPU_TIME if (value := _counter(name, key))), 0.0)
+
+
+def _counter(name: str, key: str) -> int:
+    try:
+        lines = [line.split() for line in Path(_CGROUP, name).read_text().splitlines()]
+    except OSError:
+        return 0
+    return next((int(words[-1]) for words in lines if not key or words[0] == key), 0)
+
+
+def _do_nothing(_number: int, _frame: object) -> None:
+    """The number is read from the pipe."""
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
