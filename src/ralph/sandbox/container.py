@@ -12,6 +12,7 @@ hidden inside a mounted folder is covered. The rest is the image, whose Python (
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import re
 import shutil
@@ -68,6 +69,8 @@ _lifelines: dict[str, Lifeline] = {}
 
 def enter(program: str, wanted: Start, wall: Wall, label: str, engine: Engine) -> Start:
     """Raises CannotStart if there is no image and none can be made."""
+    if not wanted.cwd.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(wanted.cwd))
     image = prepare_image(program, wall.image)
     inside = _environment(wanted.env, wall)
     argv = [program, "run", "--rm", "-i", "--name", label, "--hostname", "sandbox", "--pull", "never"]
