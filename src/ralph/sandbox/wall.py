@@ -50,6 +50,8 @@ class Wall(Struct, frozen=True, kw_only=True):
     """More folders that look empty inside, and files that do."""
     proxy: Path | None = None
     """The proxy's socket. None: no network at all, unless it is open."""
+    hosts: tuple[str, ...] = ()
+    """What the proxy lets through, for backends that filter the network themselves. As in `sandbox.allow_hosts`."""
     forwards: tuple[int, ...] = ()
     """Ports of services on this machine that the proxy may reach; they are at the same port of the loopback inside."""
     is_network_open: bool = False
