@@ -34,6 +34,7 @@ from ralph.core.events import (
     Committed,
     Foreseen,
     Guided,
+    HostRefused,
     HookAnswered,
     IterationEnded,
     IterationStarted,
@@ -130,6 +131,8 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
             return paint("⏸ paused: `ralph resume` or Ctrl-\\ continues; the plan may be edited", "yellow")
         case Resumed():
             return paint(f"▶ resumed after {duration(event.seconds)}", "yellow")
+        case HostRefused(host=host, port=port, why=why):
+            return paint(f"  the sandbox refused {one_line(host, 80)}:{port}: {why}", "yellow")
         case Guided(text=text):
             return f"  note from you: {one_line(text, 120)}"
         case Proved(results=()):

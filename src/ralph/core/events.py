@@ -320,6 +320,16 @@ class Recovered(Event, frozen=True):
     what: str
 
 
+class HostRefused(Event, frozen=True):
+    """The sandbox's proxy let nobody through to this host. Written when a session has ended."""
+
+    iteration: int
+    host: str
+    port: int
+    why: str
+    count: int = 1
+
+
 class Noted(Event, frozen=True):
     text: str
     warning: bool = False
@@ -370,6 +380,7 @@ AnyEvent = (
     | Guided
     | Proved
     | Recovered
+    | HostRefused
     | Noted
     | RunEnded
 )

@@ -15,6 +15,7 @@ from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
+from ralph.core.events import AnyEvent, HostRefused, Noted
 from ralph.core.fallback import parts
 from ralph.core.ports import Agent, Session
 from ralph.host.files import make_folder, read_state, write_bytes
@@ -25,6 +26,7 @@ from ralph.proof.place import telling_line
 from ralph.run.agent_git import AgentGit
 from ralph.run.spec import RunSpec
 from ralph.sandbox.choice import Chosen, choose
+from ralph.sandbox.decisions import summary
 from ralph.sandbox.home import prepare_home, readable_folders
 from ralph.sandbox.login import login
 from ralph.sandbox.network import Network
@@ -48,6 +50,7 @@ from ralph.state.runs import journal_path
 AGENTS, CHECKS = "agent", "checks"
 """The two lists of hosts."""
 _UNSET = (Kind.DEFAULT, Kind.PROFILE)
+_MOST_REFUSALS = 50
 SETUP_SCRIPT = "sandbox/setup.sh"
 _GIT_READ_ONLY = (".git/hooks", ".git/config", ".git/info")
 
@@ -69,8 +72,8 @@ class Confinement:
         self._backend, self._program = chosen.backend, chosen.program
         self._spec, self._env, self._network = spec, env, network
         self._may_excuse, self._excused = may_excuse, False
-        self.note: Callable[[str], object] = lambda text: None
-        """Told what the user should know."""
+        self.write: Callable[[AnyEvent], object] = lambda event: None
+        """The journal."""
         self._checkout = checkout
         self._folder = workspace_state(spec.ref.root, env) / SANDBOX
         self.home = self._folder / AGENT_HOME
@@ -104,7 +107,13 @@ class Confinement:
         if self._git is not None:
             name = f"{self._spec.run}/{session.task.iteration:04}"
             for notice in self._git.collect(self._git_enclosure(self._git), name):
-                self.note(notice)
+                self.write(Noted(notice, warning=True))
+        self._report_refusals(session.task.iteration)
+
+    def _report_refusals(self, iteration: int) -> None:
+        groups = summary(self._network.refused()) if self._network is not None else ()
+        for one in groups[:_MOST_REFUSALS]:
+            self.write(HostRefused(iteration, one.host, one.port, one.why, one.count))
 
     def around_checkout(self, folder: Path, needed: Iterable[Path], hidden: Iterable[Path]) -> Enclosure | None:
         """For checks: no login, and only the hosts that the settings list."""
@@ -128,9 +137,12 @@ class Confinement:
 
     def excuse(self, why: str) -> None:
         self._excused = True
-        self.note(
-            f"checks run outside the sandbox, because {why}; allow what they need (sandbox.allow_hosts, sandbox.files, "
-            "agent.env), or use --sandbox to stop instead"
+        self.write(
+            Noted(
+                f"checks run outside the sandbox, because {why}; allow what they need (sandbox.allow_hosts, "
+                "sandbox.files, agent.env), or use --sandbox to stop instead",
+                warning=True,
+            )
         )
 
     def shell_wall(self) -> Enclosure:

@@ -320,7 +320,7 @@ def _journaled(
         with Watchdog(spec.run, journal.path.with_name(AGENTS_ENDED)) as watchdog, control as wish:
             journal.listen(lambda record: _follow(watchdog, record.event))
             if confinement is not None:
-                confinement.note = lambda text: journal.write(Noted(text, warning=True))
+                confinement.write = journal.write
             wishes = Control(stop, clock, wish, caller.ask)
             run = make_run(spec, journal, wishes, env, caller.ask_baseline, confinement)
             ended = Loop(run, fold(History(), started.event, started.t)).run()
