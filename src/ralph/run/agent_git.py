@@ -37,8 +37,9 @@ _SETTINGS = (
 
 
 class AgentGit:
-    def __init__(self, repo: Repo, folder: Path, objects: Path) -> None:
-        self._repo, self.folder, self.objects = repo, folder, objects
+    def __init__(self, repo: Repo, folder: Path, objects: Path, trace: Path) -> None:
+        """`trace`: where git commands of agents are recorded; taking over their commits counts as one."""
+        self._repo, self.folder, self.objects, self._trace = repo, folder, objects, trace
         self.git_dir = folder / "git"
         self._branch = self._head = ""
 
@@ -120,8 +121,8 @@ class AgentGit:
             for text in git(self._repo, "for-each-ref", "--format=%(objectname)", f"{_KEPT}{name}/").splitlines()
         }
         if tip != self._head and tip in kept and _is_ancestor(self._repo, self._head, tip):
-            git(self._repo, "update-ref", "-m", "the agent's commits", f"refs/heads/{self._branch}", tip, self._head)
-            git(self._repo, "read-tree", "--reset", tip)
+            traced = {"GIT_TRACE2_EVENT": str(self._trace), "GIT_TRACE2_EVENT_BRIEF": "1"}
+            git(self._repo, "reset", "--quiet", "--mixed", tip, env_extra=traced)
         elif tip != self._head:
             yield f"the agent rewrote the history of its branch: only its files count; {_KEPT}{name}/ has its commits"
         self._forget_reachable(name)

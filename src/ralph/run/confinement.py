@@ -24,7 +24,7 @@ from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.start import run, shell
 from ralph.proof.place import telling_line
 from ralph.run.agent_git import AgentGit
-from ralph.run.spec import RunSpec
+from ralph.run.spec import RunSpec, run_folder
 from ralph.sandbox.choice import Chosen, choose
 from ralph.sandbox.decisions import summary
 from ralph.sandbox.home import prepare_home, readable_folders
@@ -39,6 +39,7 @@ from ralph.state.names import (
     AGENT_HOME,
     AGENT_OBJECTS,
     CLIENT_SETTINGS,
+    GIT_TRACE,
     NETWORK_LOG,
     POLICY,
     SANDBOX,
@@ -80,7 +81,8 @@ class Confinement:
         self._git: AgentGit | None = None
         if checkout is not None and self._backend.MOUNTS:
             scratch = self._folder / AGENT_GIT / plan_state(spec.ref, env).name
-            self._git = AgentGit(spec.repo, scratch, self._folder / AGENT_OBJECTS)
+            trace = run_folder(spec.ref, spec.run, env) / GIT_TRACE
+            self._git = AgentGit(spec.repo, scratch, self._folder / AGENT_OBJECTS, trace)
 
     @property
     def has_own_processes(self) -> bool:

@@ -282,7 +282,7 @@ def _locked(
             raise
         with confined(spec, chosen, clone, env) as confinement:
             listeners: list[Listener] = [*caller.listeners, *pusher, *news]
-            ended = _journaled(spec, branch, closed, caller, files, listeners, clock, confinement)
+            ended = _journaled(spec, target or branch, closed, caller, files, listeners, clock, confinement)
         finish_run(spec, ended, env, tell)
         for push in pusher:
             push.finish(ended)
