@@ -172,3 +172,52 @@ def test_nothing_is_written_outside_of_the_workspace(run: LiveRun) -> None:
 def test_a_read_is_never_denied(run: LiveRun) -> None:
     for path in ("/etc/hosts", ".git/config", ".ralph/config.yaml"):
         assert run.use("Read", path).kind == ""
+
+
+# In a sandbox the clone is also at the path of the user's checkout.
+
+
+@pytest.fixture
+def in_clone(tmp_path: Path) -> LiveRun:
+    run = LiveRun(tmp_path, permissions="guard", checkout=str(tmp_path / "checkout"), clone=str(tmp_path / "work"))
+    run.policy["own"] = [str(run.workspace / ".ralph" / "configs" / "request.json")]
+    run.write()
+    return run
+
+
+def test_a_file_of_the_clone_is_the_same_by_the_path_of_the_checkout(in_clone: LiveRun, tmp_path: Path) -> None:
+    checkout, path = tmp_path / "checkout", in_clone.file("a.txt")
+    assert in_clone.use("Write", checkout / "new.txt").kind == "allow"
+    assert in_clone.use("Edit", checkout / "a.txt").kind == "deny", "the clone has it, and it was not read"
+    in_clone.use("Read", checkout / "a.txt")
+    assert in_clone.use("Edit", path).kind == "allow"
+    assert in_clone.use("Write", checkout / ".ralph" / "configs" / "request.json").kind == "allow"
+
+
+@pytest.mark.parametrize("name", [".ralph/config.yaml", ".git/hooks/pre-commit", "checks/a.toml", "../elsewhere/a"])
+def test_the_path_of_the_checkout_is_no_way_round_a_rule(in_clone: LiveRun, tmp_path: Path, name: str) -> None:
+    assert in_clone.use("Write", f"{tmp_path}/checkout/{name}").kind == "deny"
+    assert in_clone.use("Write", f"{tmp_path}/checkout-other/{name}").kind == "deny"
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [
+        ("cd {checkout} && rm -rf build", "allow"),
+        ("rm -rf {checkout}/build", "allow"),
+        ("git -C {checkout} add -A", "allow"),
+        ("echo x > {checkout}/a.txt", "allow"),
+        ("cd {checkout} && rm -rf .git", "deny"),
+        ("echo x > {checkout}/.git/hooks/pre-commit", "deny"),
+        ("rm -rf {checkout}", "deny"),
+        ("rm -rf {checkout}-other/build", "deny"),
+        ("echo x > {checkout}/../other.txt", "deny"),
+    ],
+)
+def test_commands_with_the_path_of_the_checkout_are_about_the_clone(tmp_path: Path, command: str, kind: str) -> None:
+    checkout = "/srv/somebody/project"
+    run = LiveRun(tmp_path, permissions="guard", checkout=checkout, clone=str(tmp_path / "work"))
+    asked = {"command": command.replace("{checkout}", checkout)}
+    assert run.call("PreToolUse", tool_name="Bash", tool_input=asked).kind == kind
+    inside = run.call("PreToolUse", tool_name="Bash", tool_input={"command": "rm -rf build"}, cwd=f"{checkout}/sub")
+    assert inside.kind == "allow"

@@ -177,6 +177,9 @@ def _shell(cwd: str, section: dict[str, object]) -> "Shell":
     shell = Shell(Places(workspace, _home(workspace), folders, names), names, Rules(section))
     shell.places.is_guess = is_guess
     shell.places.follows_links = section.get("links") is True
+    checkout, clone = section.get("checkout"), section.get("clone")
+    if isinstance(checkout, str) and isinstance(clone, str):
+        shell.places.alias = (checkout, clone)
     shell.cwd = cwd if cwd != "/" else workspace
     return shell
 

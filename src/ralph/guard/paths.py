@@ -2,6 +2,7 @@
 
 import os
 
+from ralph.guard.alias import follow_alias
 from ralph.guard.patterns import has_glob, matches, one_of, takes_everything
 from ralph.guard.tables import lists, load
 from ralph.guard.taint import OUTPUT, UNKNOWN, Names, is_known, is_mark
@@ -53,6 +54,8 @@ class Places:
         """The workspace is unknown: a path that looks like one counts as one."""
         self.follows_links = False
         """Check the disk: a link in the workspace leads to where it points."""
+        self.alias = ("", "")
+        """Another path of a folder, and the folder."""
 
     def locate(self, text: str, cwd: str) -> Place:
         if not text:
@@ -88,6 +91,7 @@ class Places:
         return Place(UNSURE, text)
 
     def _absolute(self, path: str) -> Place:
+        path = follow_alias(path, *self.alias)
         parts = path[1:].split("/") if path != "/" else []
         fixed = next((i for i, part in enumerate(parts) if has_glob(part) or not is_known(part)), len(parts))
         prefix = "/" + "/".join(parts[:fixed])
@@ -153,7 +157,9 @@ class Places:
         return SYSTEM if top in _PATHS["top"] or not prefix.strip("/") else OUTSIDE
 
     def moved(self, workspace: str) -> "Places":
-        return Places(workspace, self.home, self.temp, self.names)
+        other = Places(workspace, self.home, self.temp, self.names)
+        other.alias = self.alias
+        return other
 
     def could_be_workspace(self, path: str) -> bool:
         """A folder in a home folder that is not one of the standard ones."""

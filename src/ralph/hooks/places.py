@@ -12,7 +12,7 @@ def why_protected(call: Call, path: str) -> str:
     policy = call.policy
     if policy is None or not policy.workspace:
         return ""
-    target, root = real(path, call.cwd), os.path.realpath(policy.workspace)
+    target, root = real(call, path), os.path.realpath(policy.workspace)
     if not _is_below(target, root):
         if any(_is_below(target, os.path.realpath(folder)) for folder in policy.texts("writable")):
             return ""
@@ -29,7 +29,7 @@ def why_protected(call: Call, path: str) -> str:
 
 
 def is_inside(call: Call, path: str) -> bool:
-    return call.policy is not None and _is_below(real(path, call.cwd), os.path.realpath(call.policy.workspace))
+    return call.policy is not None and _is_below(real(call, path), os.path.realpath(call.policy.workspace))
 
 
 def _is_below(path: str, folder: str) -> bool:

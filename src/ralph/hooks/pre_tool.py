@@ -59,7 +59,7 @@ def _read(call: Call, tool: str) -> Answer:
     for path in call.paths():
         if tool == "Read":
             reads.remember(call, path)
-        if call.policy and not is_inside(call, path) and _is_private_key(reads.real(path, call.cwd)):
+        if call.policy and not is_inside(call, path) and _is_private_key(reads.real(call, path)):
             return deny(f"{path} contains a private key or a password. Do not access it.", "exfiltration")
     return ALLOWED
 
@@ -85,7 +85,7 @@ def _edit(call: Call, tool: str, path: str) -> Answer:
         return deny(why, "protected-path")
     if call.policy is not None and not call.policy.flag("read_before_edit", True):
         return NOTHING
-    is_new = not os.path.lexists(reads.real(path, call.cwd))
+    is_new = not os.path.lexists(reads.real(call, path))
     if is_new and not call.is_old_form:
         return NOTHING
     if reads.was_seen(call, path):
@@ -103,7 +103,8 @@ def _places(call: Call) -> dict[str, object]:
     if call.policy is None or not call.policy.workspace:
         return {}
     workspace = os.path.realpath(call.policy.workspace)
-    return {"workspace": workspace, "writable": call.policy.texts("writable"), "links": True}
+    names = {name: call.policy.text(name) for name in ("checkout", "clone")}
+    return {"workspace": workspace, "writable": call.policy.texts("writable"), "links": True} | names
 
 
 def _command(call: Call) -> Answer:
@@ -116,7 +117,7 @@ def _command(call: Call) -> Answer:
     try:
         from ralph.guard.decision import judge_command
 
-        cwd = os.path.realpath(call.cwd) if call.cwd else ""
+        cwd = reads.real(call, "") if call.cwd else ""
         decision = judge_command(command, cwd, section | _places(call))
     except Exception as error:  # noqa: BLE001 - the command was not judged, so it does not run
         keep(call, NOTHING, f"{type(error).__name__}: {error}")

@@ -2,18 +2,22 @@
 
 import os
 
+from ralph.guard.alias import follow_alias
 from ralph.hooks.call import Call
 
 
-def real(path: str, cwd: str) -> str:
-    """One name for a file, however it is spelled: absolute, without `..`, links resolved."""
-    return os.path.realpath(os.path.join(cwd or os.getcwd(), os.path.expanduser(path)))
+def real(call: Call, path: str) -> str:
+    """One name for a file, however it is spelled: absolute, without `..`, links resolved, in the clone."""
+    found = os.path.realpath(os.path.join(call.cwd or os.getcwd(), os.path.expanduser(path)))
+    if call.policy is None:
+        return found
+    return follow_alias(found, call.policy.text("checkout"), call.policy.text("clone"))
 
 
 def remember(call: Call, path: str) -> None:
     if (log := _log(call)) is None:
         return
-    line = real(path, call.cwd).replace("\n", "\\n") + "\n"
+    line = real(call, path).replace("\n", "\\n") + "\n"
     try:
         descriptor = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -27,7 +31,7 @@ def remember(call: Call, path: str) -> None:
 def was_seen(call: Call, path: str) -> bool:
     if (log := _log(call)) is None:
         return False
-    wanted = real(path, call.cwd).replace("\n", "\\n").encode("utf-8", "surrogateescape")
+    wanted = real(call, path).replace("\n", "\\n").encode("utf-8", "surrogateescape")
     try:
         with open(log, "rb") as stream:
             return any(line.rstrip(b"\n") == wanted for line in stream)

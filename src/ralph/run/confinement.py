@@ -89,6 +89,11 @@ class Confinement:
         """Processes inside do not see those outside."""
         return self._backend.MOUNTS
 
+    @property
+    def alias(self) -> Path | None:
+        """The path of the user's checkout, if an agent finds its clone there, too."""
+        return self._checkout if self._git is not None else None
+
     def open(self) -> None:
         """Make the home folder, and run the set-up if it is not the one that ran last."""
         make_folder(self.home, private=True)

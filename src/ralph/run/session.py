@@ -85,7 +85,7 @@ class AgentSessions:
         touched: Touched,
         confinement: Confinement | None = None,
     ) -> None:
-        self._has_own_processes = confinement is not None and confinement.has_own_processes
+        self._confinement = confinement
         self._spec, self._env, self._folder, self._request = spec, env, folder, request
         self._guidance, self._reviewing, self._touched = guidance, reviewing, touched
         self.run, self.news = budget, budget.news
@@ -101,7 +101,15 @@ class AgentSessions:
             return session
         where = store_for(spec.ref, env).layout.locations(spec.ref)
         hooks = prepare_hooks(
-            spec.ref, where, spec.config, attempt, spec.run, self._folder, env, alone=self._has_own_processes
+            spec.ref,
+            where,
+            spec.config,
+            attempt,
+            spec.run,
+            self._folder,
+            env,
+            alone=self._confinement is not None and self._confinement.has_own_processes,
+            checkout=self._confinement.alias if self._confinement else None,
         )
         return msgspec.structs.replace(session, hooks=hooks)
 

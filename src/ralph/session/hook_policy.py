@@ -61,10 +61,12 @@ def prepare_hooks(
     env: Mapping[str, str],
     *,
     alone: bool = False,
+    checkout: Path | None = None,
 ) -> HookFiles:
     """Write policy and settings for one client process. `folder` is the run's own, in the state folder.
 
     `alone`: the hooks run where they cannot see the loop's process; what they see ends with the loop.
+    `checkout`: the user's, if the agent finds its clone at that path, too.
     """
     state = make_folder(folder / HOOK_SESSIONS / f"{attempt.number:04}", private=True)
     nonce = os.urandom(16).hex()
@@ -89,6 +91,8 @@ def prepare_hooks(
         "web": config.web,
         "writable": writable_places(env, config, ref.root),
         "repository": str(repo),
+        "checkout": str(checkout or ""),
+        "clone": str(repo) if checkout else "",
         "protected": protected_places(ref, where, config),
         "own": bookkeeping(ref, where, repo, config).paths_in(repo),
         "read_before_edit": config.read_before_edit,
