@@ -18,7 +18,7 @@ import re
 import shutil
 import socket
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -34,6 +34,9 @@ _INSIDE = Path("/run/ralph")
 _TEMPORARY = (Path("/tmp"), Path("/var/tmp"), Path("/run"))
 _EMPTY_MB = 4096
 _OPEN_FILES = 65_536
+_PROCESSES = 32_768
+"""Of the user. Podman 4.3 gives itself no more, so it cannot give more to a container; its default is more."""
+_MEGABYTE = 1024 * 1024
 _SYSTEM = frozenset(map(Path, ("/", "/usr", "/usr/local", "/bin", "/lib")))
 """Where the image has programs of its own: Ralph's Python is not mounted over them."""
 _PROXIED = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy")
@@ -50,6 +53,9 @@ _SECONDS = 60.0
 
 class Engine(Struct, frozen=True, kw_only=True):
     """How a program that runs containers has to be called here."""
+
+    controls: frozenset[str] = frozenset({"memory", "processes"})
+    """What can be limited for a whole container. The rest is limited for each process, or for the user inside."""
 
     options: tuple[str, ...] = ()
     """Of `run`: the user inside is the caller."""
@@ -77,7 +83,11 @@ def enter(program: str, wanted: Start, wall: Wall, label: str, engine: Engine) -
     argv += ["--log-driver", "none", "--no-healthcheck", "--cgroupns", "private", "--ipc", "private"]
     argv += ["--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"]
     argv += ["--security-opt", "label=disable"]  # SELinux: the alternative is to relabel the user's files
-    argv += [*([] if wall.is_network_open else ["--network", "none"]), *engine.options, *_limits(wall.quota)]
+    argv += [
+        *([] if wall.is_network_open else ["--network", "none"]),
+        *engine.options,
+        *_limits(wall.quota, engine.controls),
+    ]
     empty = f"rw,exec,nosuid,nodev,mode=1777,size={min(wall.quota.disk_mb or _EMPTY_MB, _EMPTY_MB)}m{engine.tmpfs}"
     folder = _hold(label, wall)
     passwd = [] if engine.names_user else [_passwd(folder, wall.home)]
@@ -85,7 +95,8 @@ def enter(program: str, wanted: Start, wall: Wall, label: str, engine: Engine) -
         argv += _mount_option(target, mount, empty)
     argv += _environment_options(inside)
     argv += ["--workdir", str(wanted.cwd), "--entrypoint", "python3", image, "-I", "-S", str(_INSIDE / "init.py")]
-    argv += [str(_INSIDE / "run"), str(wall.quota.cpu_seconds), wanted.env.get("PATH", "")]
+    argv += [str(_INSIDE / "run"), ",".join(sorted(engine.controls)), str(wall.quota.cpu_seconds)]
+    argv += [wanted.env.get("PATH", "")]
     if wall.proxy is not None:
         argv += [*map(str, (_INSIDE / "relay.py", _INSIDE / "proxy", PROXY_PORT, *wall.forwards))]
     return Start((*argv, "--", *wanted.argv), Path("/"), _client_environment(inside))
@@ -144,17 +155,27 @@ def _report(lifeline: Lifeline) -> list[str]:
 # --- limits and files ------------------------------------------------------------------------------------------------
 
 
-def _limits(quota: Quota) -> Iterator[str]:
+def _limits(quota: Quota, controls: Container[str]) -> Iterator[str]:
     open_files = min(hard_limit("nofile") or _OPEN_FILES, _OPEN_FILES)
-    yield from ("--ulimit", f"nofile={open_files}:{open_files}", "--ulimit", "core=0:0")
-    if quota.processes:
+    processes = min(hard_limit("nproc") or _PROCESSES, _PROCESSES)
+    if quota.processes and "processes" in controls:
         yield from ("--pids-limit", str(quota.processes))
-    if quota.memory_mb:
+    elif quota.processes:
+        processes = min(processes, quota.processes)
+    if quota.memory_mb and "memory" in controls:
         yield from ("--memory", f"{quota.memory_mb}m", "--memory-swap", f"{quota.memory_mb}m")
+    elif quota.memory_mb:
+        yield from _limit("data", quota.memory_mb * _MEGABYTE)
     if quota.disk_mb:
-        yield from ("--ulimit", f"fsize={quota.disk_mb * 1_000_000}:{quota.disk_mb * 1_000_000}")
-    if quota.cpu_seconds:  # of one process; `container_init` adds up all of them where the system tells
-        yield from ("--ulimit", f"cpu={quota.cpu_seconds}:{quota.cpu_seconds}")
+        yield from _limit("fsize", quota.disk_mb * _MEGABYTE)
+    if quota.cpu_seconds:  # `container_init` adds up all processes
+        yield from _limit("cpu", quota.cpu_seconds)
+    for name, value in (("nofile", open_files), ("nproc", processes), ("core", 0)):
+        yield from _limit(name, value)
+
+
+def _limit(name: str, value: int) -> tuple[str, str]:
+    return "--ulimit", f"{name}={value}:{value}"
 
 
 def _own_mounts(folder: Path, wall: Wall) -> Iterator[Mount]:

@@ -1,7 +1,8 @@
-"""The first process in a container: `python3 -I -S container_init.py SOCKET CPU_SECONDS PATH [RELAY…] -- COMMAND…`.
+"""The first process in a container: `python3 -I -S container_init.py SOCKET LIMITS CPU PATH [RELAY…] -- COMMAND…`.
 
 SOCKET is held by the run. When that closes it, however the run ended, this process exits, and the kernel ends all
-others in the container. Before it exits with the command's code, it reports on SOCKET which limits were hit.
+others in the container. Before it exits with the command's code, it reports on SOCKET which of LIMITS were hit. CPU is
+the processor time, in seconds, that all processes together may use; 0: no limit.
 
 Folders of PATH that exist here are searched after the image's own. A command by a full path that does not exist here is
 searched by its name: on the host, the agent is installed elsewhere. RELAY is the script that leads to the proxy and its
@@ -32,16 +33,11 @@ _COUNTERS = {
     "processes": (("pids.events", "max"), ("pids/pids.events", "max")),
 }
 """Limit → its counter of refusals, in control groups of version 2 and 1."""
-_CPU_TIME = (
-    ("cpu.stat", "usage_usec", 1e6),
-    ("cpuacct/cpuacct.usage", "", 1e9),
-    ("cpu,cpuacct/cpuacct.usage", "", 1e9),
-)
 
 
 def main(arguments: "list[str]") -> None:
     at = arguments.index("--")
-    path, cpu_seconds, folders, *relay = arguments[:at]
+    path, limits, cpu_seconds, folders, *relay = arguments[:at]
     command = arguments[at + 1 :]
     run = socket.socket(socket.AF_UNIX)
     try:
@@ -66,7 +62,7 @@ def main(arguments: "list[str]") -> None:
     if child == 0:
         start = [sys.executable, "-I", "-S", *relay, "--"] if relay else []
         _become([*start, program, *command[1:]])
-    _watch(run, wake, child, int(cpu_seconds))
+    _watch(run, wake, child, limits.split(","), int(cpu_seconds))
 
 
 def search_path(own: str, folders: str) -> str:
@@ -93,7 +89,7 @@ def _become(command: "list[str]") -> None:
         os._exit(_NOT_EXECUTABLE)
 
 
-def _watch(run: socket.socket, wake: int, child: int, cpu_seconds: int) -> None:
+def _watch(run: socket.socket, wake: int, child: int, limits: "list[str]", cpu_seconds: int) -> None:
     """Until the command ends. Never returns."""
     while True:
         ready = select.select([run.fileno(), wake], [], [], _TICK if cpu_seconds else None)[0]
@@ -101,10 +97,10 @@ def _watch(run: socket.socket, wake: int, child: int, cpu_seconds: int) -> None:
             os._exit(_ABANDONED)
         code = _forward(wake, child) if wake in ready else None
         if code is not None:
-            _report(run)
+            _report(run, hit(limits))
             os._exit(code)
         if cpu_seconds and cpu_time() > cpu_seconds:
-            _report(run, "cpu_seconds")
+            _report(run, ["cpu_seconds"])
             os._exit(128 + signal.SIGXCPU)
 
 
@@ -137,15 +133,14 @@ def _ended() -> "Iterator[tuple[int, int]]":
             yield pid, status
 
 
-def _report(run: socket.socket, *limits: str) -> None:
-    hit = [*limits, *(limit for limit, places in _COUNTERS.items() if any(_counter(*place) for place in places))]
+def _report(run: socket.socket, limits: "list[str]") -> None:
     with contextlib.suppress(OSError):
-        run.sendall("".join(f"{line}\n" for line in (*hit, "ended")).encode())
+        run.sendall("".join(f"{line}\n" for line in (*limits, "ended")).encode())
 
 
-def cpu_time() -> float:
-    """Seconds of processor time of all processes in this container; 0 if the system does not tell."""
-    return next((value / unit for name, key, unit in _CPU_TIME if (value := _counter(name, key))), 0.0)
+def hit(limits: "list[str]") -> "list[str]":
+    """Those whose counter is not zero. A container that has no control group of its own sees another's."""
+    return [limit for limit, places in _COUNTERS.items() if limit in limits and any(_counter(*at) for at in places)]
 
 
 def _counter(name: str, key: str) -> int:
@@ -153,7 +148,16 @@ def _counter(name: str, key: str) -> int:
         lines = [line.split() for line in Path(_CGROUP, name).read_text().splitlines()]
     except OSError:
         return 0
-    return next((int(words[-1]) for words in lines if not key or words[0] == key), 0)
+    return next((int(words[1]) for words in lines if words[0] == key), 0)
+
+
+def cpu_time() -> float:
+    """Seconds of processor time of all processes in this container, and of those that ended and were waited for."""
+    ticks = 0
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError):
+            ticks += sum(map(int, stat.read_text().rpartition(")")[2].split()[11:15]))
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def _do_nothing(_number: int, _frame: object) -> None:

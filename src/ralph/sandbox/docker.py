@@ -20,13 +20,14 @@ NAME = "docker"
 TITLE = "Docker"
 MOUNTS = True
 _SECONDS = 10.0
-_INFO = "{{json .SecurityOptions}}\t{{.OperatingSystem}}\t{{.ServerVersion}}"
+_INFO = "{{json .SecurityOptions}}\t{{.OperatingSystem}}\t{{.ServerVersion}}\t{{.MemoryLimit}}\t{{.PidsLimit}}"
 
 
 class _Daemon(Struct, frozen=True):
     version: str = ""
     is_rootless: bool = False
     remaps_users: bool = False
+    controls: frozenset[str] = frozenset()
     why_not: str = ""
     hint: str = ""
 
@@ -59,7 +60,8 @@ def _engine(program: str) -> container.Engine:
     """Rootless, root inside is the caller. Otherwise the numbers are the same inside and outside."""
     daemon = _ask(program, os.environ)
     user = "0:0" if daemon.is_rootless else f"{os.getuid()}:{os.getgid()}"
-    return container.Engine(options=("--user", user, *(["--userns", "host"] if daemon.remaps_users else [])))
+    options = ("--user", user, *(("--userns", "host") if daemon.remaps_users else ()))
+    return container.Engine(controls=daemon.controls, options=options)
 
 
 def _ask(program: str, env: Mapping[str, str]) -> _Daemon:
@@ -72,14 +74,16 @@ def _ask(program: str, env: Mapping[str, str]) -> _Daemon:
         asked = run((program, "info", "--format", _INFO), cwd=Path("/"), env=env, timeout=_SECONDS)
     except CannotStart as error:
         return _Daemon(why_not=str(error), hint=error.hint)
-    security, system, version = [*asked.out.decode("utf-8", "replace").strip().split("\t"), "", ""][:3]
+    words = asked.out.decode("utf-8", "replace").strip().split("\t")
     if asked.timed_out:
         return _Daemon(why_not=f"the Docker daemon did not answer within {_SECONDS:.0f} s", hint="restart Docker")
-    if not asked.ok or not version:
+    if not asked.ok or len(words) != 5 or not words[2]:
         return _Daemon(why_not=_why_no_answer(asked.err.decode("utf-8", "replace")), hint=_HINT)
+    security, system, version, *limits = words
     if "Docker Desktop" in system:
         return _Daemon(version, why_not="Docker Desktop does not pass the proxy's socket into containers")
-    return _Daemon(version, "name=rootless" in security, "name=userns" in security)
+    controls = {name for name, answer in zip(("memory", "processes"), limits, strict=True) if answer == "true"}
+    return _Daemon(version, "name=rootless" in security, "name=userns" in security, frozenset(controls))
 
 
 _ADDRESS = "{{.Endpoints.docker.Host}}"
