@@ -23,6 +23,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
+import ralph
 from ralph.host.process.enclosure import Start
 from ralph.host.process.start import CannotStart, hard_limit, run
 from ralph.sandbox import container_init, relay
@@ -37,8 +38,8 @@ _OPEN_FILES = 65_536
 _PROCESSES = 32_768
 """Of the user. Podman 4.3 gives itself no more, so it cannot give more to a container; its default is more."""
 _MEGABYTE = 1024 * 1024
-_SYSTEM = frozenset(map(Path, ("/", "/usr", "/usr/local", "/bin", "/lib")))
-"""Where the image has programs of its own: Ralph's Python is not mounted over them."""
+_OF_IMAGE = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc")))
+"""Where the image has programs of its own: those of this machine are not mounted over them."""
 _PROXIED = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy")
 _OF_CLIENT = re.compile(
     r"HOME|PATH|TMPDIR|XDG_\w+|DBUS_\w+|DOCKER_\w+|BUILDKIT_\w+|CONTAINERS?_\w+|PODMAN_\w+|REGISTRY_\w+"
@@ -200,8 +201,8 @@ def _mounts(wall: Wall, own: Iterable[Mount]) -> dict[Path, Mount | None]:
     mounts: dict[Path, Mount | None] = dict.fromkeys((*_TEMPORARY, wall.home))
     if wall.home_source is not None:
         mounts[wall.home] = Mount(wall.home_source, wall.home, is_writable=True)
-    pythons = [path for path in own_folders() if path not in _SYSTEM]
-    visible = [Mount(path, path) for path in (*pythons, *wall.readable)]
+    readable = [path for path in (*own_folders(), *wall.readable) if not _is_of_image(path)]
+    visible = [Mount(path, path) for path in (*readable, Path(ralph.__file__).parent)]
     visible += [Mount(path, path, is_writable=True) for path in wall.writable]
     visible += wall.mounts
     covered = [path for path in wall.hidden if any(path.is_relative_to(mount.target) for mount in visible)]
@@ -209,6 +210,10 @@ def _mounts(wall: Wall, own: Iterable[Mount]) -> dict[Path, Mount | None]:
     visible += [*(Mount(path, path) for path in wall.read_only), *own]
     mounts |= {mount.target: mount for mount in visible if os.path.lexists(mount.source)}
     return dict(sorted(mounts.items(), key=lambda entry: len(entry[0].parts)))
+
+
+def _is_of_image(path: Path) -> bool:
+    return path == Path("/") or any(path.is_relative_to(folder) for folder in _OF_IMAGE)
 
 
 def _mount_option(target: Path, mount: Mount | None, empty: str) -> Sequence[str]:
