@@ -133,8 +133,18 @@ def test_an_uncommitted_config_does_not_block_the_branch(project: Path) -> None:
     (project / ".ralph/config.yaml").write_text(CONFIG)
     done = ralph("run", "--trust", cwd=project)
     assert done.code == 0, done.out + done.err
-    assert git(project, "branch", "--show-current") == "feature/user-auth\n"
     assert "Check a password" in git(project, "log", "--format=%s", "main..feature/user-auth")
+    assert git(project, "branch", "--show-current") == "main\n", "the checkout is the user's"
+    assert "the work is on branch feature/user-auth" in done.err
+    git(project, "stash", "--include-untracked", "--quiet")
+    git(project, "switch", "--quiet", "feature/user-auth")
+
+
+def test_in_place_the_branch_is_checked_out(project: Path) -> None:
+    (project / ".ralph/config.yaml").write_text(CONFIG)
+    done = ralph("run", "--trust", "--workspace", "in-place", cwd=project)
+    assert done.code == 0, done.out + done.err
+    assert git(project, "branch", "--show-current") == "feature/user-auth\n"
 
 
 def test_init_starts_a_feature_with_the_branch_of_the_config(tmp_path: Path) -> None:

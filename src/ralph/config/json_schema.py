@@ -21,6 +21,11 @@ def json_schema() -> dict[str, Any]:
         target = root
         if section:
             target = root["properties"].setdefault(section, {"type": "object", "properties": {}} | _CLOSED)
+        if alias.short:  # a section, or the value of one of its keys
+            whole = root["properties"][spelled]
+            whole |= {"type": ["object", "string"], "if": {"type": "string"}, "then": _bare_of(alias.key)}
+            whole["description"] = f"A section; a text sets {alias.key}."
+            continue
         said = _bare(shapes.BoolType(), "") if alias.switch else _shape(options()[alias.key].type)
         if spelled in BARE_NUMBERS:
             said["anyOf"].append({"type": "number", "minimum": 0})
@@ -61,6 +66,10 @@ def _shape(shape: shapes.Type) -> dict[str, Any]:
         doc = (shape.extra_json_schema or {}).get("description", "")
         return _described(said, doc) if doc else said
     return _bare(shape, form)
+
+
+def _bare_of(key: str) -> dict[str, Any]:
+    return {name: value for name, value in _shape(options()[key].type).items() if name != "description"}
 
 
 def _bare(shape: shapes.Type, form: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Opened(Struct, frozen=True):
     clone: Clone
 
 
-def why_not(ref: PlanRef, repo: Repo) -> str:
+def why_not(ref: PlanRef, repo: Repo, config: Config) -> str:
     """Why there can be no clone; empty if there can."""
     if os.path.relpath(ref.root, repo.root).startswith(".."):
         return "the repository is nested in the workspace"
@@ -58,6 +58,8 @@ def why_not(ref: PlanRef, repo: Repo) -> str:
         return "the repository has submodules"
     if repo.git_dir != repo.common_dir:
         return "this is a git worktree already"
+    if config.steps and not any(step.enabled and step.type == "git-commit" for step in config.steps):
+        return "its steps do not commit"
     return ""
 
 
@@ -86,7 +88,7 @@ def _continue(known: Clone, user: PlanRef, env: Mapping[str, str], tell: Tell) -
     tip, head = _tip(clone, "HEAD"), _tip(repo, "HEAD")
     if _is_ancestor(repo, tip, head):
         _return_files(known, user, clone, only_ignored=False)
-        forget_clone(state)
+        _forget(known, state, repo, clone)
         return None
     if not _is_ancestor(repo, head, tip):
         raise SetupError(
@@ -95,6 +97,7 @@ def _continue(known: Clone, user: PlanRef, env: Mapping[str, str], tell: Tell) -
             hint=f"`git merge {known.branch}` brings the work in; `ralph sandbox reset` gives it up (it stays on the "
             "branch)",
         )
+    git(clone, "checkout", "--quiet", known.branch)
     tell(f"continuing in the clone on branch {known.branch}: its work is not in your checkout yet")
     return Opened(moved_to(user, Path(known.root)), clone, known)
 
@@ -144,7 +147,7 @@ def _branch(repo: Repo, ref: PlanRef, plan: Plan, config: Config) -> tuple[str, 
     taken = {name.removeprefix("refs/heads/") for name in checked_out_elsewhere(repo)} | {current}
     if wanted and wanted not in taken:
         return wanted, False
-    names = (f"ralph/work/{ref.name}{f'-{number}' if number else ''}" for number in count())
+    names = (f"ralph/work/{ref.name or ref.layout}{f'-{number}' if number else ''}" for number in count())
     head = _tip(repo, "HEAD")
     return next(name for name in names if name not in taken and not _has_other_work(repo, name, head)), True
 
@@ -208,12 +211,11 @@ def bring_back(user: PlanRef, env: Mapping[str, str], *, advance: bool) -> Itera
         return
     repo, clone = identify(Path(known.checkout)), identify(Path(known.tree))
     tip = _tip(clone, "HEAD")
+    git(clone, "checkout", "--quiet", "--detach")  # so that the user can check the branch out
     is_same = tip == known.base
-    if not known.target:
-        _return_files(known, user, clone, only_ignored=False)
-        forget_clone(state)
-        if not is_same:
-            yield f"the work is on branch {known.branch}; your checkout is as it was"
+    if not known.target and not is_same:
+        _return_files(known, user, clone, only_ignored=True)
+        yield f"the work is on branch {known.branch}; your checkout was left alone"
         return
     why = "" if is_same else _why_not_now(known, repo) if advance else "it was left alone (workspace: clone)"
     if not why and not is_same:
@@ -224,12 +226,18 @@ def bring_back(user: PlanRef, env: Mapping[str, str], *, advance: bool) -> Itera
         yield f"the work is on branch {known.branch}: `git merge {known.branch}` brings it in"
         return
     _return_files(known, user, clone, only_ignored=False)
-    forget_clone(state)
-    git(clone, "checkout", "--quiet", "--detach")
-    ask(repo, "branch", "--quiet", "-D", known.branch)
+    _forget(known, state, repo, clone)
     if not is_same:
         made = plural(_count(repo, known.base, tip), "commit")
         yield f"{known.target} in your checkout was advanced by {made}"
+
+
+def _forget(known: Clone, state: Path, repo: Repo, clone: Repo) -> None:
+    """The checkout has all that the clone has."""
+    forget_clone(state)
+    git(clone, "checkout", "--quiet", "--detach")
+    if known.target:
+        ask(repo, "branch", "--quiet", "-D", known.branch)
 
 
 def _why_not_now(known: Clone, repo: Repo) -> str:

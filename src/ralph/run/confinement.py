@@ -178,7 +178,7 @@ class Confinement:
             home=home(self._env),
             home_source=self.home,
             writable=(
-                root,
+                *dict.fromkeys((root, spec.ref.root)),
                 *git_folders,
                 *map(Path, allowed_folders(spec.config, spec.ref.root, self._env)),
                 *writable,

@@ -223,7 +223,7 @@ def _wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Te
         return True  # its work is not in the checkout yet
     if wanted == "in-place" or (wanted == "auto" and (chosen.backend is None or not chosen.backend.MOUNTS)):
         return False
-    why = why_no_clone(spec.ref, spec.repo)
+    why = why_no_clone(spec.ref, spec.repo, spec.config)
     if why and wanted == "clone":
         raise SetupError(f"no clone can be made: {why}", hint="use --workspace in-place")
     if why:
