@@ -72,8 +72,20 @@ def test_the_command_line_of_docker(tmp_path: Path) -> None:
     files = ulimits(("nofile", container._OPEN_FILES), ("nproc", container._PROCESSES))
     empty = "rw,exec,nosuid,nodev,mode=1777,size=10m"
     assert argv == [
-        *(str(tmp_path / "docker"), "run", "--rm", "-i", "--name", "ralph-1", "--hostname", "sandbox"),
-        *("--pull", "never", "--log-driver", "none", "--no-healthcheck", "--cgroupns", "private", "--ipc", "private"),
+        *(str(tmp_path / "docker"), "run", "--rm", "-i", "--name", "ralph-1", "--label", "ralph.sandbox"),
+        *(
+            "--hostname",
+            "sandbox",
+            "--pull",
+            "never",
+            "--log-driver",
+            "none",
+            "--no-healthcheck",
+            "--cgroupns",
+            "private",
+            "--ipc",
+            "private",
+        ),
         *("--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges", "--security-opt", "label=disable"),
         *("--network", "none", "--user", f"{os.getuid()}:{os.getgid()}"),
         *("--pids-limit", "100", "--memory", "512m", "--memory-swap", "512m"),
@@ -165,6 +177,21 @@ def test_on_one_path_the_last_mount_counts(tmp_path: Path) -> None:
         f"type=bind,src={other},dst={other},readonly",
         f"type=bind,src={other},dst={tmp_path}/project,readonly",
     ]
+
+
+def test_places_for_mounts_are_made_by_the_caller_and_never_outside(tmp_path: Path) -> None:
+    """A daemon would make them as root. Links in the folder are the agent's."""
+    home, tools = tmp_path / "home", tmp_path / "tools"
+    for folder in (home, tools, tmp_path / "outside"):
+        folder.mkdir()
+    (tmp_path / "file").touch()
+    (home / "link").symlink_to(tmp_path / "outside")
+    targets = {"bin/tools": tools, "conf/file": tmp_path / "file", "link/tools": tools}
+    mounts = tuple(Mount(source, Path("/home/ada") / name) for name, source in targets.items())
+    enter_docker(tmp_path, ROOTFUL, Wall(home=Path("/home/ada"), home_source=home, mounts=mounts, image="x"))
+    assert (home / "bin" / "tools").is_dir()
+    assert (home / "conf" / "file").is_file()
+    assert list((tmp_path / "outside").iterdir()) == []
 
 
 def test_programs_of_this_machine_do_not_cover_those_of_the_image(tmp_path: Path) -> None:

@@ -80,8 +80,8 @@ def enter(program: str, wanted: Start, wall: Wall, label: str, engine: Engine) -
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(wanted.cwd))
     image = prepare_image(program, wall.image)
     inside = _environment(wanted.env, wall)
-    argv = [program, "run", "--rm", "-i", "--name", label, "--hostname", "sandbox", "--pull", "never"]
-    argv += ["--log-driver", "none", "--no-healthcheck", "--cgroupns", "private", "--ipc", "private"]
+    argv = [program, "run", "--rm", "-i", "--name", label, "--label", "ralph.sandbox", "--hostname", "sandbox"]
+    argv += ["--pull", "never", "--log-driver", "none", "--no-healthcheck", "--cgroupns", "private", "--ipc", "private"]
     argv += ["--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"]
     argv += ["--security-opt", "label=disable"]  # SELinux: the alternative is to relabel the user's files
     argv += [
@@ -92,7 +92,9 @@ def enter(program: str, wanted: Start, wall: Wall, label: str, engine: Engine) -
     empty = f"rw,exec,nosuid,nodev,mode=1777,size={min(wall.quota.disk_mb or _EMPTY_MB, _EMPTY_MB)}m{engine.tmpfs}"
     folder = _hold(label, wall)
     passwd = [] if engine.names_user else [_passwd(folder, wall.home)]
-    for target, mount in _mounts(wall, [*_own_mounts(folder, wall), *passwd]).items():
+    mounts = _mounts(wall, [*_own_mounts(folder, wall), *passwd])
+    _make_places(mounts)
+    for target, mount in mounts.items():
         argv += _mount_option(target, mount, empty)
     argv += _environment_options(inside)
     argv += ["--workdir", str(wanted.cwd), "--entrypoint", "python3", image, "-I", "-S", str(_INSIDE / "init.py")]
@@ -210,6 +212,24 @@ def _mounts(wall: Wall, own: Iterable[Mount]) -> dict[Path, Mount | None]:
     visible += [*(Mount(path, path) for path in wall.read_only), *own]
     mounts |= {mount.target: mount for mount in visible if os.path.lexists(mount.source)}
     return dict(sorted(mounts.items(), key=lambda entry: len(entry[0].parts)))
+
+
+def _make_places(mounts: Mapping[Path, Mount | None]) -> None:
+    """In mounted folders, what is mounted over must exist. Docker would create it, as root."""
+    for target, mount in mounts.items():
+        around = [outer for outer in mounts.values() if outer and outer.target in target.parents]
+        if not around:
+            continue
+        outer = max(around, key=lambda mount: len(mount.target.parts))
+        place = Path(os.path.realpath(outer.source / target.relative_to(outer.target)))
+        if place.exists() or not place.is_relative_to(os.path.realpath(outer.source)):  # a link of the agent's
+            continue
+        with contextlib.suppress(OSError):
+            if mount is None or mount.source.is_dir():
+                place.mkdir(parents=True)
+            else:
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.touch()
 
 
 def _is_of_image(path: Path) -> bool:
