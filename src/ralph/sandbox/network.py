@@ -28,7 +28,7 @@ _LONGEST_PATH = 100
 _BACKLOG = 1024
 _RESTARTS = 100
 _RESTART_PAUSE = 0.5
-_PASSED_ON = ("PATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "LOCALDOMAIN", "RES_OPTIONS")
+_PASSED_ON = ("PATH", "HOME", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "LOCALDOMAIN", "RES_OPTIONS")
 _START = "import sys; sys.path.append(sys.argv[1]); from ralph.sandbox.proxy import main; main()"
 """Appended, so that nothing beside Ralph can stand in for the standard library. `-m` would need `site`."""
 
@@ -120,7 +120,7 @@ class Network:
             (sys.executable, "-I", "-S", "-c", _START, str(root)),
             label="the proxy of the sandbox",
             line=json.dumps(spec).encode(),
-            env={name: self._env[name] for name in _PASSED_ON if name in self._env},
+            env={"HOME": "/"} | {name: self._env[name] for name in _PASSED_ON if name in self._env},
             descriptors=tuple(descriptors.values()),
         )
 

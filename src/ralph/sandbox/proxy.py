@@ -49,6 +49,7 @@ _HEAD_SECONDS = 30.0
 _CONNECT_SECONDS = 30.0
 _ADDRESS_SECONDS = 10.0
 _MOST_CONNECTIONS = 4000
+_BACKLOG = 1024
 
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
 
@@ -226,9 +227,8 @@ async def run(spec: dict[str, Any]) -> None:
     proxy = Proxy(log, upstreams=upstreams, allow_hosts=spec.get("allow_hosts"), most=most)
     for one in spec["sockets"]:
         listener = Listener(one["name"], parse_hosts(one["hosts"]))
-        await asyncio.start_unix_server(
-            _server(proxy, listener), sock=socket.socket(fileno=one["fd"]), limit=_LONGEST_HEAD
-        )
+        server = socket.socket(fileno=one["fd"])
+        await asyncio.start_unix_server(_server(proxy, listener), sock=server, limit=_LONGEST_HEAD, backlog=_BACKLOG)
     over = asyncio.Event()
     asyncio.get_running_loop().add_reader(0, lambda: None if os.read(0, CHUNK) else over.set())
     os.write(1, b"ready\n")
