@@ -26,7 +26,7 @@ from ralph.sandbox.http_message import BadMessage, parse_head
 from ralph.sandbox.network import Network
 from ralph.sandbox.proxy import Listener, Proxy
 from ralph.sandbox.server_name import Incomplete, server_name
-from ralph.sandbox.upstream import Upstreams
+from ralph.sandbox.upstream import DIRECT, Upstreams
 from support.networks import (
     Recorder,
     ask,
@@ -91,7 +91,7 @@ class InProcess:
 
 @contextlib.contextmanager
 def in_process(
-    tmp_path: Path, *hosts: str, names: dict[str, list[list[str]]], upstreams: Upstreams = proxy.DIRECT
+    tmp_path: Path, *hosts: str, names: dict[str, list[list[str]]], upstreams: Upstreams = DIRECT
 ) -> Iterator[InProcess]:
     folder = Path(os.environ["HOME"])
     running = InProcess(folder if len(str(folder)) < 90 else tmp_path, hosts, names, upstreams)
@@ -259,7 +259,7 @@ def test_a_request_that_can_be_read_in_two_ways_is_refused(tmp_path: Path, field
 @pytest.mark.parametrize("chunk", ["x\r\n", "-1\r\n", "5\r\nhelloXX", "\r\n", "0x5\r\nhello\r\n", "5\n\r\nhello\r\n"])
 def test_a_malformed_chunk_ends_the_request(tmp_path: Path, chunk: str) -> None:
     with (
-        serving(lambda stream: read_all(stream) and None) as server,
+        serving(read_all) as server,
         network(tmp_path, f"localhost:{server.port}") as (_, path),
     ):
         head = f"POST http://localhost:{server.port}/ HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"
@@ -332,7 +332,7 @@ def test_a_server_that_is_not_there_is_no_refusal(tmp_path: Path) -> None:
 
 def test_a_server_that_closes_without_an_answer_is_said(tmp_path: Path) -> None:
     with (
-        serving(lambda stream: read_head(stream) and None) as server,
+        serving(read_head) as server,
         network(tmp_path, f"localhost:{server.port}") as (_, path),
     ):
         answer = ask(path, f"GET http://localhost:{server.port}/ HTTP/1.1\r\n\r\n".encode())
@@ -376,7 +376,7 @@ def test_a_client_that_is_too_slow_is_cut_off(tmp_path: Path, monkeypatch: pytes
 def test_a_half_closed_tunnel_that_is_silent_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "_HALF_CLOSED_SECONDS", 0.2)
     with (
-        serving(lambda stream: threading.Event().wait(10) and None) as server,
+        serving(lambda stream: threading.Event().wait(10)) as server,
         in_process(tmp_path, f"localhost:{server.port}", names={}) as running,
     ):
         with tunnel(running.path, f"localhost:{server.port}") as stream:
@@ -559,7 +559,7 @@ def test_no_proxy_is_honoured(no_proxy: str, name: str, is_direct: bool) -> None
 
 
 def test_a_socks_proxy_is_left_out() -> None:
-    assert Upstreams.of({"ALL_PROXY": "socks5://127.0.0.1:1080"}) == proxy.DIRECT
+    assert Upstreams.of({"ALL_PROXY": "socks5://127.0.0.1:1080"}) == DIRECT
 
 
 def test_a_flood_does_not_hide_another_host(tmp_path: Path) -> None:
@@ -579,6 +579,21 @@ def test_a_flood_does_not_hide_another_host(tmp_path: Path) -> None:
         ("late.test", "no"): (1, 0, 0),
     }
     os.close(descriptor)
+
+
+def test_a_host_with_many_ports_and_methods_does_not_hide_another(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = DecisionLog(descriptor)
+    for port in range(1, 10_000):
+        log.decide("agent", f"M{port}", "flood.test", port, refused=f"port {port} is not on the list")
+    log.decide("agent", "CONNECT", "late.test", 443, refused="no")
+    log.close()
+    os.close(descriptor)
+    assert path.stat().st_size < 20_000
+    groups = summary(read_decisions(path))
+    assert sum(group.count for group in groups if group.host == "flood.test") == 9_999
+    assert [group.count for group in groups if group.host == "late.test"] == [1]
 
 
 def test_the_log_is_bounded_whatever_is_asked_for(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-Serve = Callable[[socket.socket], None]
+Serve = Callable[[socket.socket], object]
 PATIENCE = 20.0
 
 

@@ -5,10 +5,11 @@
     {"t": …, "name": "agent", "method": "GET", "host": "x.test", "port": 80, "refused": "the host is not on the list"}
     {"t": …, …, "refused": "…", "count": 128}                                                     128 more of the same
 
-Of equal decisions (the same list, host, port and answer) the first `_SINGLE` have a line each. Later ones are counted,
-and a line with `count` follows whenever their number has doubled, and at the end. Beyond `_MOST_KEYS` different ones,
-hosts are counted together as `…`; allowed and refused ones apart. From `_SOFT` bytes on, only the first of equal
-decisions has a line of its own; at `_HARD` bytes the log is full.
+Of equal decisions (the same list, method, host, port and answer) the first `_SINGLE` have a line each. Later ones are
+counted, and a line with `count` follows whenever their number has doubled, and at the end. Beyond `_MOST_OF_HOST`
+different decisions about one host they are counted together with port 0; beyond `_MOST_KEYS` in all, hosts are counted
+together as `…`; allowed and refused ones apart. From `_SOFT` bytes on, only the first of equal decisions has a line of
+its own; at `_HARD` bytes the log is full.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ import contextlib
 import json
 import os
 import time
+from collections import Counter
 from typing import NamedTuple
 
 _SINGLE = 20
 _MOST_KEYS = 2000
+_MOST_OF_HOST = 20
+_METHODS = {"CONNECT", "DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT", "TLS"}
 _SOFT = 4_000_000
 _HARD = 8_000_000
 _REST = "…"
@@ -28,6 +32,7 @@ _REST = "…"
 
 class Key(NamedTuple):
     name: str
+    method: str
     host: str
     port: int
     refused: str
@@ -35,8 +40,7 @@ class Key(NamedTuple):
 
 
 class _Tally:
-    def __init__(self, method: str) -> None:
-        self.method = method
+    def __init__(self) -> None:
         self.total = 0
         self.unwritten = 0
         self.up = 0
@@ -48,23 +52,34 @@ class DecisionLog:
         self._descriptor = descriptor
         self._size = os.fstat(descriptor).st_size
         self._tallies: dict[Key, _Tally] = {}
-        self._keys = {True: 0, False: 0}
+        self._keys = Counter[bool]()
+        """How many keys there are, refused and allowed."""
+        self._of_host = Counter[tuple[str, str, bool]]()
 
     def decide(self, name: str, method: str, host: str, port: int, *, refused: str = "", failed: str = "") -> Key:
         """Record a decision. The key is for `end`, when the connection is over."""
-        key = Key(name, host[:253], port, refused, failed)
+        key = Key(name, method if method in _METHODS else "OTHER", host[:253], port, refused, failed)
         tally = self._tallies.get(key)
         if tally is None:
-            if self._keys[bool(refused)] >= _MOST_KEYS:
-                key = key._replace(host=_REST, port=0, refused="other hosts" if refused else "", failed="")
-            else:
-                self._keys[bool(refused)] += 1
-            tally = self._tallies.setdefault(key, _Tally(method[:20]))
+            key = self._new(key)
+            tally = self._tallies.setdefault(key, _Tally())
         tally.total += 1
         tally.unwritten += 1
         single = _SINGLE if self._size < _SOFT else 1
         if tally.total <= single or tally.total & (tally.total - 1) == 0:
             self._write_tally(key, tally)
+        return key
+
+    def _new(self, key: Key) -> Key:
+        """The key under which a decision is counted that differs from all before."""
+        refused = bool(key.refused)
+        rest = "other requests" if refused else ""
+        if self._of_host[key.name, key.host, refused] >= _MOST_OF_HOST:
+            return Key(key.name, "OTHER", key.host, 0, rest, "")
+        if self._keys[refused] >= _MOST_KEYS:
+            return Key(key.name, "OTHER", _REST, 0, rest, "")
+        self._keys[refused] += 1
+        self._of_host[key.name, key.host, refused] += 1
         return key
 
     def end(self, key: Key, up: int, down: int) -> None:
@@ -82,7 +97,7 @@ class DecisionLog:
                 self._write_tally(key, tally)
 
     def _write_tally(self, key: Key, tally: _Tally) -> None:
-        fields: dict[str, str | int] = {"method": tally.method}
+        fields: dict[str, str | int] = {"method": key.method}
         if tally.unwritten != 1:
             fields["count"] = tally.unwritten
         if tally.up or tally.down:
