@@ -9,13 +9,14 @@ import shutil
 import socket
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from ralph.host.process.start import CannotStart, Finished, run
+from ralph.host.process.start import CannotStart, Finished, finish, run, start
 from ralph.sandbox import bwrap, cgroup
 from ralph.sandbox.wall import Mount, Quota, Wall, Walled
 
@@ -36,9 +37,10 @@ class Place:
 
     def run(self, script: str, wall: Wall | None = None, cwd: Path | None = None, *, sweep: bool = True) -> Finished:
         program = bwrap.find(os.environ).program
-        inside = Walled(bwrap, program, wall or self.wall())
+        wall = wall or self.wall()
+        inside = Walled(bwrap, program, wall)
         argv = ("/bin/sh", "-c", script)
-        env = {"PATH": os.environ["PATH"], "HOME": str(self.home)}
+        env = {"PATH": os.environ["PATH"], "HOME": str(wall.home)}
         return run(argv, cwd=cwd or self.work, env=env, timeout=30, enclosure=inside, sweep=sweep)
 
 
@@ -197,7 +199,23 @@ def test_too_many_processes_are_refused_and_the_limit_is_named(place: Place) -> 
     assert b"ork" in done.err, done  # Cannot fork
     wanted = "the sandbox's limit of 40 processes was reached (sandbox.limits.processes)" if is_counted else ""
     assert done.problem == wanted
-    assert not [group for parent in cgroup._parents() for group in parent.folder.glob("ralph-*")]
+
+
+def test_a_group_is_removed_with_what_is_in_it() -> None:
+    label = f"ralph-{secrets.token_hex(6)}"
+    files = cgroup.create(label, Quota(processes=40))
+    if not files:
+        pytest.skip("no control group of our own here")
+    sleeper = start(("sleep", "60"), cwd=Path("/"), env={"PATH": os.defpath, "HOME": "/nonexistent"}, stdin=False)
+    for file in files:
+        file.write_text(str(sleeper.pid))
+    waiter = threading.Thread(target=sleeper.wait)  # what has ended stays in the group until somebody looks
+    waiter.start()
+    assert cgroup.end(label) == ""
+    waiter.join()
+    finish(sleeper)
+    assert sleeper.returncode == -9
+    assert not any(file.exists() for file in files)
 
 
 def test_limits_of_memory_and_disk(place: Place) -> None:
