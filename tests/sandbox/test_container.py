@@ -218,6 +218,26 @@ def test_there_are_no_capabilities_and_no_new_privileges(containers: Containers,
     assert (status["NoNewPrivs:"], status["Seccomp:"]) == ("1", "2")
 
 
+HARM = """
+import ctypes, os, signal
+libc = ctypes.CDLL(None, use_errno=True)
+for number in (signal.SIGSTOP, signal.SIGKILL):
+    os.kill(1, number)
+for name, call in {
+    "trace": lambda: libc.ptrace(16, 1, 0, 0),
+    "mount": lambda: libc.mount(b"none", b"/tmp", b"tmpfs", 0, None),
+    "user namespace": lambda: libc.unshare(0x10000000),
+    "device": lambda: libc.mknod(b"/tmp/disk", 0o60600, 0),
+}.items():
+    print(name, call())
+"""
+
+
+def test_the_first_process_and_the_kernel_are_out_of_reach(containers: Containers, project: Path) -> None:
+    done = python(containers, wall_around(project), HARM)
+    assert done.out.decode().splitlines() == ["trace -1", "mount -1", "user namespace -1", "device -1"]
+
+
 # --- network ---------------------------------------------------------------------------------------------------------
 
 

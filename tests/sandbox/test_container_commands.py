@@ -95,6 +95,7 @@ def test_the_command_line_of_docker(tmp_path: Path) -> None:
         *("--mount", f"type=bind,src={folder}/passwd,dst=/etc/passwd,readonly"),
         *("--mount", f"type=bind,src={folder}/run,dst=/run/ralph/run,readonly"),
         *("--mount", f"type=bind,src={init},dst=/run/ralph/init.py,readonly"),
+        *("--mount", f"type=bind,src={folder}/filter,dst=/run/ralph/filter,readonly"),
         *("--mount", f"type=bind,src={to_proxy},dst=/run/ralph/relay.py,readonly"),
         *("--mount", f"type=bind,src={tmp_path}/proxy,dst=/run/ralph/proxy,readonly"),
         *("--mount", f"type=bind,src={tmp_path},dst={tmp_path}"),
@@ -102,7 +103,7 @@ def test_the_command_line_of_docker(tmp_path: Path) -> None:
         *("--env", "NO_PROXY", "--env", "no_proxy", "--env", "HOME=/home/ada", "--env", "TMPDIR=/tmp"),
         *("--workdir", str(tmp_path), "--entrypoint", "python3", "python:3.12", "-I", "-S", "/run/ralph/init.py"),
         *(
-            "/run/ralph/run",
+            "/run/ralph",
             "memory,processes",
             "60",
             "/bin",
@@ -156,6 +157,14 @@ def test_variables_of_the_client_are_its_own(tmp_path: Path, monkeypatch: pytest
     assert start.env["DOCKER_CONFIG"] == "/outside"
     assert "LD_PRELOAD" not in start.env
     assert options(start, "--env") == ["LD_PRELOAD=x.so", "HOME=/home/ada", "TMPDIR=/tmp"]
+
+
+def test_a_home_and_a_temporary_folder_in_the_project_are_kept(tmp_path: Path) -> None:
+    wall = Wall(home=Path("/home/ada"), writable=(tmp_path,), image="x")
+    wanted = {"HOME": f"{tmp_path}/h", "TMPDIR": f"{tmp_path}/t", "XDG_CACHE_HOME": f"{tmp_path}/c"}
+    start, _ = enter_docker(tmp_path, ROOTFUL, wall, **wanted)
+    assert options(start, "--env") == [f"{name}={value}" for name, value in wanted.items()]
+    assert start.env["HOME"] == os.environ["HOME"]
 
 
 def test_on_one_path_the_last_mount_counts(tmp_path: Path) -> None:

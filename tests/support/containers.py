@@ -70,6 +70,8 @@ def write_image(archive: Path) -> None:
         assert program, name
         for path in (program, *libraries(program)):
             files[inside(path)] = os.path.realpath(path)
+    for module in Path("/usr/lib").glob("python3.*/lib-dynload/_ctypes.*"):
+        files |= {inside(path): os.path.realpath(path) for path in libraries(str(module))}
     library = Path("/usr/lib") / Path(os.path.realpath("/usr/bin/python3")).name
     with tarfile.open(archive, "w") as tar:
         for folder in FOLDERS:

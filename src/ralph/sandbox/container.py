@@ -26,7 +26,7 @@ from msgspec import Struct
 import ralph
 from ralph.host.process.enclosure import Start
 from ralph.host.process.start import CannotStart, hard_limit, run
-from ralph.sandbox import container_init, relay
+from ralph.sandbox import container_init, relay, seccomp
 from ralph.sandbox.bwrap import own_folders
 from ralph.sandbox.container_image import prepare_image
 from ralph.sandbox.wall import PROXY_PORT, Mount, Quota, Wall
@@ -42,12 +42,14 @@ _OF_IMAGE = tuple(map(Path, ("/usr", "/bin", "/sbin", "/lib", "/lib64", "/etc"))
 """Where the image has programs of its own: those of this machine are not mounted over them."""
 _PROXIED = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy")
 _OF_CLIENT = re.compile(
-    r"HOME|PATH|TMPDIR|XDG_\w+|DBUS_\w+|DOCKER_\w+|BUILDKIT_\w+|CONTAINERS?_\w+|PODMAN_\w+|REGISTRY_\w+"
+    r"HOME|PATH|TMPDIR|(XDG|DBUS|DOCKER|BUILDKIT|BUILDX|CONTAINERS?|PODMAN|REGISTRY)_\w+",
 )
-"""Variables that the client program reads itself. Inside, they have values of their own or are missing."""
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_BY_VALUE = re.compile(r"HOME|TMPDIR|LD_\w+")
+"""Variables that the client program reads itself."""
+_BY_VALUE = re.compile(r"HOME|TMPDIR|(LD|XDG)_\w+")
 """Given on the command line: the client has its own value, or must not have any."""
+_DROPPED = re.compile(r"PATH|XDG_RUNTIME_DIR|(DBUS|DOCKER|BUILDKIT|BUILDX|CONTAINERS?|PODMAN|REGISTRY)_\w+")
+"""They mean nothing inside."""
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _LONGEST_SOCKET = 100
 _SECONDS = 60.0
 
@@ -98,7 +100,7 @@ def enter(program: str, wanted: Start, wall: Wall, label: str, engine: Engine) -
         argv += _mount_option(target, mount, empty)
     argv += _environment_options(inside)
     argv += ["--workdir", str(wanted.cwd), "--entrypoint", "python3", image, "-I", "-S", str(_INSIDE / "init.py")]
-    argv += [str(_INSIDE / "run"), ",".join(sorted(engine.controls)), str(wall.quota.cpu_seconds)]
+    argv += [str(_INSIDE), ",".join(sorted(engine.controls)), str(wall.quota.cpu_seconds)]
     argv += [wanted.env.get("PATH", "")]
     if wall.proxy is not None:
         argv += [*map(str, (_INSIDE / "relay.py", _INSIDE / "proxy", PROXY_PORT, *wall.forwards))]
@@ -112,7 +114,8 @@ def end(program: str, label: str) -> str:
         return ""
     report = _report(lifeline)
     if "ended" not in report:
-        with contextlib.suppress(CannotStart):
+        with contextlib.suppress(CannotStart):  # `rm` alone would ask politely first, and wait
+            run((program, "kill", label), cwd=Path("/"), timeout=_SECONDS)
             run((program, "rm", "--force", "--volumes", label), cwd=Path("/"), timeout=_SECONDS)
     shutil.rmtree(lifeline.folder, ignore_errors=True)
     if "started" not in report:
@@ -184,6 +187,9 @@ def _limit(name: str, value: int) -> tuple[str, str]:
 def _own_mounts(folder: Path, wall: Wall) -> Iterator[Mount]:
     yield Mount(folder / "run", _INSIDE / "run")
     yield Mount(Path(container_init.__file__), _INSIDE / "init.py")
+    if rules := seccomp.compiled():
+        (folder / "filter").write_bytes(rules)
+        yield Mount(folder / "filter", _INSIDE / "filter")
     if wall.proxy is not None:
         yield Mount(Path(relay.__file__), _INSIDE / "relay.py")
         yield Mount(wall.proxy, _INSIDE / "proxy")
@@ -254,13 +260,16 @@ def _quoted(word: str) -> str:
 
 
 def _environment(env: Mapping[str, str], wall: Wall) -> dict[str, str]:
-    inside = {name: value for name, value in env.items() if _NAME.fullmatch(name) and not _OF_CLIENT.fullmatch(name)}
+    inside = {name: value for name, value in env.items() if _NAME.fullmatch(name) and not _DROPPED.fullmatch(name)}
     if not wall.is_network_open:
         inside = {name: value for name, value in inside.items() if name not in _PROXIED}
     if wall.proxy is not None:
         inside |= dict.fromkeys(_PROXIED, f"http://127.0.0.1:{PROXY_PORT}")
         inside |= dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")
-    return {**inside, "HOME": str(wall.home), "TMPDIR": "/tmp"}
+    inside.setdefault("HOME", str(wall.home))  # checks have one of their own, in a writable folder
+    if not any(Path(inside.get("TMPDIR", "/")).is_relative_to(folder) for folder in wall.writable):
+        inside["TMPDIR"] = "/tmp"
+    return inside
 
 
 def _environment_options(inside: Mapping[str, str]) -> Iterator[str]:

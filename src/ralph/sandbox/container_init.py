@@ -1,8 +1,9 @@
-"""The first process in a container: `python3 -I -S container_init.py SOCKET LIMITS CPU PATH [RELAY…] -- COMMAND…`.
+"""The first process in a container: `python3 -I -S container_init.py FOLDER LIMITS CPU PATH [RELAY…] -- COMMAND…`.
 
-SOCKET is held by the run. When that closes it, however the run ended, this process exits, and the kernel ends all
-others in the container. Before it exits with the command's code, it reports on SOCKET which of LIMITS were hit. CPU is
-the processor time, in seconds, that all processes together may use; 0: no limit.
+FOLDER has `run`, a socket that the run holds. When it closes that, however the run ended, this process exits, and the
+kernel ends all others in the container. Before it exits with the command's code, it reports on the socket which of
+LIMITS were hit. CPU is the processor time, in seconds, that all processes together may use; 0: no limit. FOLDER may
+also have `filter`, for the system calls of the command.
 
 Folders of PATH that exist here are searched after the image's own. A command by a full path that does not exist here is
 searched by its name: on the host, the agent is installed elsewhere. RELAY is the script that leads to the proxy and its
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 _FORWARDED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2)
 _NOT_FOUND, _NOT_EXECUTABLE, _ABANDONED = 127, 126, 137
+_PR_SET_DUMPABLE, _PR_SET_NO_NEW_PRIVS, _PR_SET_SECCOMP, _MODE_FILTER = 4, 38, 22, 2
+_INSTRUCTION = 8
+"""Bytes of one instruction of a filter."""
 _TICK = 1.0
 _CGROUP = "/sys/fs/cgroup"
 _COUNTERS = {
@@ -37,13 +41,14 @@ _COUNTERS = {
 
 def main(arguments: "list[str]") -> None:
     at = arguments.index("--")
-    path, limits, cpu_seconds, folders, *relay = arguments[:at]
+    folder, limits, cpu_seconds, folders, *relay = arguments[:at]
     command = arguments[at + 1 :]
     run = socket.socket(socket.AF_UNIX)
     try:
-        run.connect(path)
+        run.connect(f"{folder}/run")
     except OSError:
         os._exit(_ABANDONED)
+    _keep_out()
     run.sendall(b"started\n")
     os.environ["PATH"] = search_path(os.environ.get("PATH", os.defpath), folders)
     program = find_program(command[0], os.environ["PATH"])
@@ -61,8 +66,16 @@ def main(arguments: "list[str]") -> None:
     child = os.fork()
     if child == 0:
         start = [sys.executable, "-I", "-S", *relay, "--"] if relay else []
-        _become([*start, program, *command[1:]])
+        _become([*start, program, *command[1:]], Path(folder, "filter"))
     _watch(run, wake, child, limits.split(","), int(cpu_seconds))
+
+
+def _keep_out() -> None:
+    """The command has the same user: it could trace this process, and so stop it for good."""
+    with contextlib.suppress(ImportError, OSError, AttributeError):  # not every Python has it
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def search_path(own: str, folders: str) -> str:
@@ -77,16 +90,34 @@ def find_program(name: str, path: str) -> "str | None":
     return name if os.sep in name else shutil.which(name, path=path)
 
 
-def _become(command: "list[str]") -> None:
+def _become(command: "list[str]", rules: Path) -> None:
     try:
         os.setsid()
+        if rules.exists():
+            _install(rules.read_bytes())
         for number in (*_FORWARDED, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         os.execv(command[0], command)
+    except ImportError:
+        os.write(2, b"ralph: the python3 of the container image has no ctypes; install the full package\n")
     except OSError as error:
         os.write(2, f"ralph: could not start {command[0]} in the container: {error.strerror}\n".encode())
     finally:
         os._exit(_NOT_EXECUTABLE)
+
+
+def _install(rules: bytes) -> None:
+    """Refuse system calls from now on. Podman's own filter lets user namespaces and mounts in them pass."""
+    import ctypes
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("instructions", ctypes.c_char_p))
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    program = Program(len(rules) // _INSTRUCTION, rules)
+    libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc.prctl(_PR_SET_SECCOMP, _MODE_FILTER, ctypes.byref(program), 0, 0):
+        raise OSError(ctypes.get_errno(), "the filter for system calls was refused")
 
 
 def _watch(run: socket.socket, wake: int, child: int, limits: "list[str]", cpu_seconds: int) -> None:
