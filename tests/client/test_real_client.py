@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from support.clients import CLIENT, Project, Ran, claim, say, use, write
+from support.clients import CLIENT, NO_SANDBOX, Project, Ran, Turn, claim, say, use, write
 from support.tools import is_everything
 
 pytestmark = [
@@ -85,35 +85,56 @@ def test_a_file_is_read_before_it_is_edited_and_a_new_one_is_free(tmp_path: Path
     assert "has not been read in this session" in ran.told()
 
 
+DENIED = [
+    (use("Bash", command="git push origin main"), "push"),
+    (use("Bash", command="rm -rf /var/lib/ralph-test-that-is-not-there"), "outside"),
+    (use("Write", file_path="{root}/.ralph/config.yaml", content="{}\n"), "must not change"),
+    (use("Write", file_path="{outside}/note.txt", content="x\n"), "outside the workspace"),
+    (use("Bash", command="echo exit 0 > {root}/.git/hooks/pre-commit"), "git's hooks"),
+]
+
+
+@pytest.mark.parametrize(("call", "words"), DENIED)
+@pytest.mark.needs("bwrap")
+def test_what_is_denied_does_not_happen_and_the_model_is_told_why(tmp_path: Path, call: Turn, words: str) -> None:
+    ran = _denied(tmp_path, call, words)
+    assert "everything inside its sandbox" in ran.out
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
-    [
-        (use("Bash", command="git push origin main"), "push"),
-        (use("Bash", command="rm -rf /var/lib/ralph-test-that-is-not-there"), "outside"),
-        (use("Write", file_path="{root}/.git/hooks/pre-commit", content="exit 0\n"), "belongs to git"),
-        (use("Write", file_path="{root}/.ralph/config.yaml", content="{}\n"), "must not change"),
-        (use("Write", file_path="{outside}/note.txt", content="x\n"), "outside the workspace"),
-    ],
+    [*DENIED, (use("Write", file_path="{root}/.git/hooks/pre-commit", content="exit 0\n"), "belongs to git")],
 )
-def test_what_is_denied_does_not_happen_and_the_model_is_told_why(
-    tmp_path: Path, call: dict[str, object], words: str
-) -> None:
+def test_without_a_sandbox_the_same_is_denied(tmp_path: Path, call: Turn, words: str) -> None:
+    ran = _denied(tmp_path, call, words, *NO_SANDBOX)
+    assert "inside its sandbox" not in ran.out
+
+
+def _denied(tmp_path: Path, call: Turn, words: str, *options: str) -> Ran:
     project = Project(tmp_path)
-    precious = tmp_path / "precious"
-    precious.mkdir()
-    (precious / "file").write_text("mine")
     outside = Path("/var/lib") / f"ralph-test-{os.getpid()}"
     text = json.dumps(call).replace("{root}", str(project.root)).replace("{outside}", str(outside))
     before = (project.root / ".ralph/config.yaml").read_text()
-    ran = project.run([json.loads(text), write(project, "s1.txt"), claim(project), say()])
+    ran = project.run([json.loads(text), write(project, "s1.txt"), claim(project), say()], *options)
     sound(ran)
     assert ran.code == 0, ran.out
     assert [e for e in ran.of("HookAnswered") if e["answer"] == "deny"], ran.out
     assert words in ran.told()
-    assert (precious / "file").read_text() == "mine"
     assert (project.root / ".ralph/config.yaml").read_text() == before
     assert not (project.root / ".git/hooks/pre-commit").exists()
     assert not outside.exists()
+    return ran
+
+
+@pytest.mark.needs("bwrap")
+def test_what_the_sandbox_itself_refuses_the_model_is_told_too(tmp_path: Path) -> None:
+    """The client looks at a path before it asks a hook: inside, `.git` is a file."""
+    project = Project(tmp_path)
+    ran = project.run([write(project, ".git/hooks/pre-commit"), write(project, "s1.txt"), claim(project), say()])
+    sound(ran)
+    assert ran.done() == [True], ran.out
+    assert "ENOTDIR: not a directory" in ran.told()
+    assert not (project.root / ".git/hooks/pre-commit").exists()
 
 
 def test_the_stop_hook_says_no_until_the_plan_can_be_read(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from ralph.host.process.tree import marked
-from support.clients import CLIENT, Project, claim, say, use, write
+from support.clients import CLIENT, NO_SANDBOX, Project, claim, say, use, write
 from support.processes import wait_for
 
 pytestmark = [
@@ -162,35 +162,47 @@ def test_a_session_that_a_budget_cuts_uses_no_attempt_and_none_starts_that_the_r
 
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the loop below the model server in /proc")
 def test_a_kill_during_the_checks_repeats_the_checks_and_not_the_paid_session(tmp_path: Path) -> None:
-    slow = f"test ! -f s1.txt || test -f {tmp_path}/again || sleep 60"
-    project = Project(tmp_path, checks=[{"name": "slow", "command": slow}])
-    process = project.start([write(project, "s1.txt"), claim(project), say()])
-    project.wait_for('"SessionTaken"', process)
-    kill(project, process)
-    (tmp_path / "again").write_text("")
-    ran = project.run([say("nobody asks")])
+    project = killed_during_checks(tmp_path)
+    ran = project.run([say("nobody asks")], SLOW="0")
     assert (ran.code, ran.done()) == (0, [True]), ran.out
     assert len(ran.of("AgentStarted")) == 1, "the session was not repeated"
     assert ran.verdicts() == [("S-1", "accepted")]
     assert "was killed during its checks; they ran again, and its work was accepted" in ran.out
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="finds the loop below the model server in /proc")
-def test_work_that_somebody_changed_after_the_kill_is_not_taken_for_the_sessions(tmp_path: Path) -> None:
-    slow = f"test ! -f s1.txt || test -f {tmp_path}/again || sleep 60"
-    project = Project(tmp_path, checks=[{"name": "slow", "command": slow}])
-    process = project.start([write(project, "s1.txt"), claim(project), say()])
+def killed_during_checks(tmp_path: Path, *options: str) -> Project:
+    """The check of its story takes as long as SLOW says."""
+    slow = {"name": "slow", "command": "test ! -f s1.txt || sleep $SLOW"}
+    project = Project(tmp_path, checks=[slow], agent={"command": [str(CLIENT)], "env": ["SLOW"]})
+    process = project.start([write(project, "s1.txt"), claim(project), say()], *options, SLOW="60")
     project.wait_for('"SessionTaken"', process)
     kill(project, process)
-    (tmp_path / "again").write_text("")
     wait_for(lambda: list(project.state.glob("*/runs/*/agents-ended")))
+    return project
+
+
+@pytest.mark.needs("bwrap")
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the loop below the model server in /proc")
+def test_a_file_that_somebody_made_meanwhile_stays_and_the_work_waits_on_its_branch(tmp_path: Path) -> None:
+    project = killed_during_checks(tmp_path)
+    (project.root / "s1.txt").write_text("by a person\n")
+    ran = project.run([say("nobody asks")], SLOW="0")
+    assert ran.verdicts() == [("S-1", "accepted")], ran.out
+    assert "your checkout: it has changes in the same files, so it was left alone" in ran.out
+    assert "`git merge ralph/work/work` brings it in" in ran.out
+    assert (project.root / "s1.txt").read_text() == "by a person\n"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the loop below the model server in /proc")
+def test_work_that_somebody_changed_after_the_kill_is_not_taken_for_the_sessions(tmp_path: Path) -> None:
+    project = killed_during_checks(tmp_path, *NO_SANDBOX)
     time.sleep(0.2)  # file systems round the time of a write
     (project.root / "s1.txt").write_text("by a person\n")
-    ran = project.run([])
+    ran = project.run([], *NO_SANDBOX, SLOW="0")
     assert ran.verdicts() == [("S-1", "interrupted")], ran.out
     assert "left as they are, because the agent did not change them: s1.txt" in ran.out
     assert (project.root / "s1.txt").read_text() == "by a person\n"
     (project.root / "s1.txt").rename(project.root / "mine.txt")
     project.commit()
-    ran = project.run([write(project, "s1.txt"), claim(project), say()])
+    ran = project.run([write(project, "s1.txt"), claim(project), say()], *NO_SANDBOX, SLOW="0")
     assert ran.verdicts()[-1] == ("S-1", "accepted"), ran.out

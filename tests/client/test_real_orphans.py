@@ -14,7 +14,7 @@ from shlex import quote
 import pytest
 
 from ralph.host.process.tree import marked
-from support.clients import CLIENT, INSIDE, Project, say, use
+from support.clients import CLIENT, INSIDE, NO_SANDBOX, Project, say, use
 from support.processes import wait_for
 
 pytestmark = [
@@ -38,20 +38,32 @@ def kill(pid: int, *, watchdog: bool) -> None:
     os.kill(pid, signal.SIGKILL)
 
 
-def test_the_client_and_its_tools_end_with_a_killed_run(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("options", "watchdog"),
+    [pytest.param((), True, marks=pytest.mark.needs("bwrap")), (NO_SANDBOX, False)],
+    ids=["sandbox", "no-sandbox"],
+)
+def test_the_client_and_its_tools_end_with_a_killed_run(
+    tmp_path: Path, options: tuple[str, ...], watchdog: bool
+) -> None:
+    """In a sandbox the system ends them, also without the watchdog: even a daemon in a session of its own."""
     project = Project(tmp_path)
-    ready, later = project.folder / "ready", project.folder / "tmp" / "later"
-    turns = [use("Bash", command=f"touch {ready}; sleep 4; touch {later}"), say()]
-    running = project.start(turns)
+
+    def files(name: str) -> list[Path]:
+        return [*project.root.glob(name), *project.state.glob(f"*/clones/*/*/{name}")]
+
+    daemon = "setsid sh -c 'sleep 4; touch later' & " if watchdog else ""
+    turns = [use("Bash", command=f"{daemon}touch ready; sleep 4; touch later"), say()]
+    running = project.start(turns, *options)
     try:
-        wait_for(ready.exists, 60)
+        wait_for(lambda: files("ready"), 60)
         run, pid = started(project)
         assert len(marked("RALPH_RUN", run)) >= 2
-        kill(pid, watchdog=False)
+        kill(pid, watchdog=watchdog)
         wait_for(lambda: marked("RALPH_RUN", run) == [], 3)
         running.communicate(timeout=30)
         time.sleep(4)
-        assert not later.exists()
+        assert files("later") == []
     finally:
         running.kill()
         running.communicate()
@@ -72,7 +84,7 @@ def test_a_client_that_outlives_the_loop_is_ended_by_its_next_hook(tmp_path: Pat
     ]
     script = project.folder / "script.json"
     script.write_text(json.dumps(turns))
-    inner = f"{quote(sys.executable)} -m ralph run --plain; sleep 25"  # the model stays
+    inner = f"{quote(sys.executable)} -m ralph run --plain --no-sandbox; sleep 25"  # the model stays
     command = [sys.executable, str(INSIDE), str(script), str(project.requests), "sh", "-c", inner]
     nowhere = subprocess.DEVNULL
     running = subprocess.Popen(

@@ -1,4 +1,7 @@
-"""Who permits a tool call: the three modes with the real client, at default settings unless a test is about another."""
+"""Who permits a tool call: the three modes with the real client, at default settings unless a test is about another.
+
+At default settings the client runs in a sandbox and asks nobody. Tests about the guard alone use `--no-sandbox`.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from typing import Any
 
 import pytest
 
-from support.clients import CLIENT, INSIDE, ROOT, Project, claim, say, use, write
+from support.clients import CLIENT, INSIDE, NO_SANDBOX, ROOT, Project, claim, say, use, write
+from support.tools import is_installed
 
 pytestmark = [
     pytest.mark.client,
@@ -90,8 +94,8 @@ def test_the_readme_works_with_nothing_else_set(tmp_path: Path) -> None:
     inside = [sys.executable, str(INSIDE), str(tmp_path / "script.json"), str(tmp_path / "requests.jsonl")]
     said = do(*inside, sys.executable, "-m", "ralph", "run")
     assert [story["passes"] for story in json.loads(plan.read_text())["userStories"]] == [True, True], said
-    assert "may: read all, edit inside the project" in said
-    assert FLAG not in "".join(path.read_text() for path in (tmp_path / "state").glob("*/runs/*/events.jsonl"))
+    journal = "".join(path.read_text() for path in (tmp_path / "state").glob("*/runs/*/events.jsonl"))
+    assert ("may: everything inside its sandbox" in said) == (FLAG in journal) == is_installed("bwrap")
 
 
 def test_the_guard_permits_what_stays_inside(tmp_path: Path) -> None:
@@ -106,7 +110,7 @@ def test_the_guard_permits_what_stays_inside(tmp_path: Path) -> None:
         claim(project),
         say(),
     ]
-    ran = project.run(turns)
+    ran = project.run(turns, *NO_SANDBOX)
     assert (ran.code, ran.done()) == (0, [True]), ran.out
     assert (project.root / "old.txt").read_text() == "new\n"
     assert (project.root / "sub" / "a").exists()
@@ -130,7 +134,7 @@ def test_the_guard_denies_what_leaves_the_project_unless_a_path_is_allowed(tmp_p
     denied = Project(tmp_path / "denied")
     (denied.root / "link").symlink_to(outside)
     denied.commit()
-    ran = denied.run(turns(denied))
+    ran = denied.run(turns(denied), *NO_SANDBOX)
     assert (ran.code, ran.done()) == (0, [True]), ran.out
     tools = [event["tool"] for event in ran.of("HookAnswered") if event["answer"] == "deny"]
     assert tools == ["Write", "Bash", "Write", "Bash", "Bash"]
@@ -140,7 +144,7 @@ def test_the_guard_denies_what_leaves_the_project_unless_a_path_is_allowed(tmp_p
     allowed = Project(tmp_path / "allowed", allow_paths=[str(outside)])
     (allowed.root / "link").symlink_to(outside)
     allowed.commit()
-    ran = allowed.run(turns(allowed))
+    ran = allowed.run(turns(allowed), *NO_SANDBOX)
     assert (ran.code, ran.done()) == (0, [True]), ran.out
     assert sorted(path.name for path in outside.iterdir()) == [
         *("linked.txt", "redirected.txt", "through.txt", "touched.txt", "written.txt"),
@@ -178,7 +182,7 @@ def test_a_sub_agent_is_permitted_and_its_calls_are_judged_too(tmp_path: Path) -
 def test_a_file_that_the_client_protects_is_reported_and_ends_nothing(tmp_path: Path) -> None:
     project = Project(tmp_path)
     turns = [write(project, ".vscode/settings.json", "{}\n"), write(project, "s1.txt"), claim(project), say()]
-    ran = project.run(turns)
+    ran = project.run(turns, *NO_SANDBOX)
     assert (ran.code, ran.done()) == (0, [True]), ran.out
     assert not (project.root / ".vscode").exists()
     [denial] = ran.of("AgentEnded")[0]["outcome"]["denials"]
@@ -188,7 +192,7 @@ def test_a_file_that_the_client_protects_is_reported_and_ends_nothing(tmp_path: 
     assert line in ran.out
     again = Project(tmp_path / "again")
     turns = [write(again, ".vscode/settings.json", "{}\n"), write(again, "s1.txt"), claim(again), say()]
-    ran = again.run(turns, *shlex.split(line)[2:])
+    ran = again.run(turns, *NO_SANDBOX, *shlex.split(line)[2:])
     assert ran.done() == [True], ran.out
     assert (again.root / ".vscode" / "settings.json").exists(), "the line that is printed works"
     assert all(FLAG in words for words in started_with(ran))
@@ -217,7 +221,7 @@ def test_a_tool_that_ralph_does_not_know_needs_a_rule_of_the_client(tmp_path: Pa
     servers.write_text(json.dumps({"mcpServers": {"t": {"command": sys.executable, "args": [str(server)]}}}))
     project = Project(tmp_path / "one", agent={"command": [str(CLIENT), "--mcp-config", str(servers)]})
     turns = [use("mcp__t__greet"), write(project, "s1.txt"), claim(project), say()]
-    ran = project.run(turns)
+    ran = project.run(turns, *NO_SANDBOX)
     assert (ran.code, ran.done()) == (0, [True]), ran.out
     assert "hello from the server" not in ran.told()
     line = "ralph config set agent.allowed_tools mcp__t__greet"
@@ -229,7 +233,7 @@ def test_a_tool_that_ralph_does_not_know_needs_a_rule_of_the_client(tmp_path: Pa
     subprocess.run(command, cwd=project.root, env=project.environment(), check=True, capture_output=True)
     (project.root / "s1.txt").unlink()
     project.commit()
-    ran = project.run(turns)
+    ran = project.run(turns, *NO_SANDBOX)
     assert "hello from the server" in ran.told(), ran.out
 
 
@@ -268,7 +272,7 @@ def test_in_client_mode_the_line_that_is_printed_allows_what_was_refused(tmp_pat
 def test_skip_passes_the_flag_and_the_hooks_still_deny(tmp_path: Path) -> None:
     project = Project(tmp_path, agent={"command": [str(CLIENT)], "dangerously_skip_permissions": True})
     turns = [use("Bash", command="git push origin main"), write(project, "s1.txt"), claim(project), say()]
-    ran = project.run(turns)
+    ran = project.run(turns, *NO_SANDBOX)
     assert (ran.code, ran.done()) == (0, [True]), ran.out
     assert all(FLAG in words for words in started_with(ran))
     assert [e["category"] for e in ran.of("HookAnswered") if e["answer"] == "deny"] == ["git-push"]

@@ -37,6 +37,33 @@ def test_the_line_follows_the_settings(rights: Rights, may: str, may_not: str) -
     assert may_line(rights) == f"{may}; may not: {may_not}"
 
 
+WALL = "bubblewrap 0.8.0, network: listed hosts"
+ALL = f"may: everything inside its sandbox ({WALL})"
+
+
+@pytest.mark.parametrize(
+    ("rights", "line"),
+    [
+        (
+            Rights(mode="skip", sandbox=WALL),
+            f"{ALL}; commands that the guard denies stay denied; may not: reach anything outside",
+        ),
+        (
+            Rights(mode="skip", sandbox=WALL, web=False, guards_commands=False, allow_paths=("/srv/x",)),
+            f"{ALL}, and edit in /srv/x; may not: reach anything outside, use the web tools",
+        ),
+        (
+            Rights(agent="command", has_hooks=False, sandbox=WALL, web=False),
+            f"{ALL}; may not: reach anything outside",
+        ),
+        (Rights(sandbox=WALL), f"{may_line(Rights())}; it runs in a sandbox ({WALL})"),
+        (Rights(mode="client", sandbox=WALL), f"{may_line(Rights(mode='client'))}; it runs in a sandbox ({WALL})"),
+    ],
+)
+def test_a_sandbox_replaces_questions_but_not_what_the_user_has_set(rights: Rights, line: str) -> None:
+    assert may_line(rights) == line
+
+
 @pytest.mark.parametrize("mode", ["guard", "skip", "client"])
 def test_an_agent_without_hooks_is_not_said_to_be_restricted(mode: str) -> None:
     line = may_line(Rights(agent="command", has_hooks=False, mode=mode, web=False))
@@ -66,6 +93,8 @@ def test_where_no_setting_helps_no_setting_is_named() -> None:
     assert ".claude/settings.json" in ruled.remedy
     assert ".claude/settings.json" in permitted.remedy
     assert not any("allowed_tools" in d.remedy for d in (protected, ruled, permitted))
+    [skipped] = with_remedies((Denial("Bash", "y", "3"),), {}, "", mode="skip")
+    assert skipped.remedy == permitted.remedy, "where nothing is asked, only a rule can refuse"
 
 
 def test_a_call_is_reported_once_and_not_without_end() -> None:

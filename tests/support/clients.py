@@ -16,6 +16,9 @@ from ralph.host.process.tree import marked
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"
 INSIDE = ROOT / "tests" / "model_server" / "inside.py"
+NO_SANDBOX = ("--no-sandbox",)
+"""For tests about the guard where nothing else keeps an agent in."""
+Turn = dict[str, Any]
 
 
 class Project:

@@ -121,7 +121,7 @@ def _say_passes(proof: Proof) -> None:
 def show_proof(args: Namespace) -> int:
     opened = open_plan(args)
     story = find_story(opened.plan, args.story)
-    found = gather(workspace_state(opened.root, os.environ), opened.ref.path)
+    found = gather(workspace_state(opened.root, os.environ), opened.ref)
     for problem in found.damaged:
         warn(problem)
     proof = found.stories.get(story.id) or _from_commit(opened, story, found.runs)

@@ -30,9 +30,21 @@ class Rights(Struct, frozen=True, kw_only=True):
 
 def may_line(rights: Rights) -> str:
     """What the agent may and may not do, shown before it works unattended."""
-    if rights.sandbox:
-        kept = "; commands that the guard denies stay denied" if rights.has_hooks and rights.guards_commands else ""
-        return f"may: everything inside its sandbox ({rights.sandbox}){kept}; may not: reach anything outside"
+    if rights.sandbox and (rights.mode == "skip" or not rights.has_hooks):
+        return _may_inside(rights)
+    line = _may(rights)
+    return f"{line}; it runs in a sandbox ({rights.sandbox})" if rights.sandbox else line
+
+
+def _may_inside(rights: Rights) -> str:
+    """In a sandbox the agent is not asked about single calls."""
+    places = f", and edit in {', '.join(rights.allow_paths)}" if rights.allow_paths else ""
+    kept = "; commands that the guard denies stay denied" if rights.has_hooks and rights.guards_commands else ""
+    never = "reach anything outside" + (", use the web tools" if rights.has_hooks and not rights.web else "")
+    return f"may: everything inside its sandbox ({rights.sandbox}){places}{kept}; may not: {never}"
+
+
+def _may(rights: Rights) -> str:
     if not rights.has_hooks:
         return (
             f"may: whatever the agent `{rights.agent}` permits itself; it has no hooks, so Ralph cannot deny a call "
@@ -52,18 +64,23 @@ def may_line(rights: Rights) -> str:
     return f"may: read all, {places}, {commands}{', use the web' if rights.web else ''}; {denied}"
 
 
-def with_remedies(denials: Iterable[Denial], answers: Mapping[str, str], allowed_tools: str) -> tuple[Denial, ...]:
+def with_remedies(
+    denials: Iterable[Denial], answers: Mapping[str, str], allowed_tools: str, *, mode: str = "guard"
+) -> tuple[Denial, ...]:
     """The refusals that Ralph's hook did not cause, each with how to allow the call.
 
     `answers`: the hook's answers by call ID. `allowed_tools`: what the client's rules allow now.
     """
+
+    def is_permitted(denial: Denial) -> bool:
+        return mode == "skip" or answers.get(denial.id) == "allow"
+
     once = {(denial.id, denial.tool, denial.subject): denial for denial in denials}.values()
     refused = [denial for denial in once if answers.get(denial.id) != "deny"][:_MOST]
-    lacking = [denial.tool for denial in refused if not denial.why and answers.get(denial.id) != "allow"]
+    lacking = [denial.tool for denial in refused if not denial.why and not is_permitted(denial)]
     wanted = ",".join(dict.fromkeys([*filter(None, allowed_tools.split(",")), *lacking]))
     return tuple(
-        msgspec.structs.replace(denial, remedy=_remedy(denial, answers.get(denial.id) == "allow", wanted))
-        for denial in refused
+        msgspec.structs.replace(denial, remedy=_remedy(denial, is_permitted(denial), wanted)) for denial in refused
     )
 
 

@@ -206,7 +206,9 @@ class AgentRunner:
         for answered in watch.answers(session.task.iteration) if watch else ():
             self._journal.write(answered)
         if denials := listener.outcome.denials:
-            theirs = with_remedies(denials, watch.decisions() if watch else {}, session.rights.allowed_tools)
+            rights = session.rights
+            answers = watch.decisions() if watch else {}
+            theirs = with_remedies(denials, answers, rights.allowed_tools, mode=rights.permissions)
             if session.task.mode is Mode.EXAM:  # it must not read the history, so there is nothing to allow
                 theirs = tuple(denial for denial in theirs if not denial.subject.startswith("git "))
             listener.outcome = msgspec.structs.replace(listener.outcome, denials=theirs)

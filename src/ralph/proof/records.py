@@ -23,8 +23,8 @@ from ralph.host.git.objects import TreeEntry, changes, entries
 from ralph.host.git.repo import Repo
 from ralph.journal.records import read
 from ralph.plans.store import PlanStore
-from ralph.state.places import as_text, workspace_state
-from ralph.state.runs import journal_path, list_runs
+from ralph.state.places import workspace_state
+from ralph.state.runs import is_run_of, journal_path, list_runs
 from ralph.workspace.plan_edit import reopen
 
 NOT_EXAMINED = Examined(where="")
@@ -93,7 +93,7 @@ class Proofs(Struct, frozen=True):
     """The runs whose journals were read."""
 
 
-def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Proofs:
+def gather(workspace_state: Path, ref: PlanRef, by_hand: Pass | None = None) -> Proofs:
     """From all runs of one plan, oldest first. A damaged journal is read up to the damage, and reported."""
     stories: dict[str, Proof] = {}
     passes: list[Pass] = [by_hand] if by_hand else []
@@ -106,7 +106,7 @@ def gather(workspace_state: Path, plan: Path, by_hand: Pass | None = None) -> Pr
                 records.append(record)
         except BadData as error:
             damaged.append(str(error))
-        if not any(isinstance(r.event, RunStarted) and r.event.plan == as_text(plan) for r in records[:3]):
+        if not any(isinstance(r.event, RunStarted) and is_run_of(r.event, ref) for r in records[:3]):
             continue
         for found in from_records(run, records):
             if isinstance(found, Proof):
@@ -266,7 +266,7 @@ def find_lost(
         return {}
     here = commits_by_story(repo, os.path.relpath(ref.path, repo.root), "")
     unknown = [story for story in done if story not in here]
-    proofs = gather(workspace_state(ref.root, env), ref.path).stories if unknown else {}
+    proofs = gather(workspace_state(ref.root, env), ref).stories if unknown else {}
     return {s: p.commit for s in unknown if (p := proofs.get(s)) and p.commit and _is_lost(repo, p.commit, is_ours)}
 
 

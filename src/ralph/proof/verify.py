@@ -156,7 +156,7 @@ class Audit(Struct, frozen=True):
 
 
 def audit(opened: OpenPlan, repo: Repo, env: Mapping[str, str]) -> Audit:
-    found = gather(workspace_state(opened.root, env), opened.ref.path, read_pass(opened.ref, env))
+    found = gather(workspace_state(opened.root, env), opened.ref, read_pass(opened.ref, env))
     why, changed = _why_lapsed(opened, repo, found, env)
     told = from_commits(repo, os.path.relpath(opened.ref.path, repo.root), found.runs)
     stories = tuple(

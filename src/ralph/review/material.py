@@ -21,8 +21,7 @@ from ralph.host.git.repo import Repo
 from ralph.journal.records import read
 from ralph.prompts.review import Matter
 from ralph.prompts.templates import REVIEWERS, library
-from ralph.state.places import as_text
-from ralph.state.runs import journal_path, list_runs
+from ralph.state.runs import is_run_of, journal_path, list_runs
 
 
 class Span(Struct, frozen=True):
@@ -172,7 +171,7 @@ class Reviewing:
                 continue
             try:
                 for record in read(journal_path(self._state, run)):
-                    if isinstance(record.event, RunStarted) and record.event.plan != as_text(self._ref.path):
+                    if isinstance(record.event, RunStarted) and not is_run_of(record.event, self._ref):
                         break
                     histories = follow(histories, record.event)
             except BadData:

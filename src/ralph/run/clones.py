@@ -28,13 +28,15 @@ from ralph.host.git.refs import checked_out_elsewhere
 from ralph.host.git.repo import Repo, identify
 from ralph.host.git.situation import situation
 from ralph.host.removal import remove_tree
+from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.proof.dependencies import Copies, dependency_folders, listed_files
+from ralph.run.recovery import sinks_of
 from ralph.run.repository import in_the_way, ours
 from ralph.run.spec import RunSpec
 from ralph.state.clones import Clone, forget_clone, read_clone, record_clone
 from ralph.state.names import CLONES
 from ralph.state.places import plan_state, workspace_state
-from ralph.state.runs import moved_to
+from ralph.state.runs import moved_to, open_run
 
 Tell = Callable[[str], None]
 _COPIES = "copies.json"
@@ -86,11 +88,12 @@ def _continue(known: Clone, user: PlanRef, env: Mapping[str, str], tell: Tell) -
         return None
     repo, clone = identify(Path(known.checkout)), identify(Path(known.tree))
     tip, head = _tip(clone, "HEAD"), _tip(repo, "HEAD")
-    if _is_ancestor(repo, tip, head):
+    was_killed = open_run(clone.root, env) is not None  # what its agent did is not committed yet
+    if _is_ancestor(repo, tip, head) and not was_killed:
         _return_files(known, user, clone, only_ignored=False)
         _forget(known, state, repo, clone)
         return None
-    if not _is_ancestor(repo, head, tip):
+    if not _is_ancestor(repo, head, tip) and not was_killed:
         raise SetupError(
             f"your checkout and the clone of this plan have both moved on: {known.branch} has "
             f"{plural(_count(repo, head, tip), 'commit')} that your checkout has not, and the reverse",
@@ -121,7 +124,9 @@ def _begin(spec: RunSpec, plan: Plan, env: Mapping[str, str], tell: Tell) -> Ope
     clone = identify(tree)
     root = Path(os.path.realpath(tree / os.path.relpath(ref.root, repo.root)))
     there = moved_to(ref, root)
-    copied = dict(_copy_own(ref, repo, clone.root, [entry.path for entry in found.dirty if own.is_ours(entry.path)]))
+    shown = sinks_of(ref, WorkspaceFiles(ref.root), env).paths
+    dirty = [entry.path for entry in found.dirty if own.is_ours(entry.path)]
+    copied = dict(_copy_own(ref, repo, clone.root, dirty, shown))
     record = Clone(
         workspace=str(ref.root),
         checkout=str(repo.root),
@@ -156,9 +161,16 @@ def _has_other_work(repo: Repo, branch: str, head: str) -> bool:
     return _has(repo, branch) and not _is_ancestor(repo, f"refs/heads/{branch}", head)
 
 
-def _copy_own(ref: PlanRef, repo: Repo, tree: Path, dirty: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Copy Ralph's own files as they are in the checkout, committed or not. Their paths, and what was copied."""
+def _copy_own(
+    ref: PlanRef, repo: Repo, tree: Path, dirty: Iterable[str], shown: Iterable[Path]
+) -> Iterator[tuple[str, str]]:
+    """Copy Ralph's own files as they are in the checkout, committed or not. Their paths, and what was copied.
+
+    `shown`: files that show runs; git may ignore them.
+    """
+    dirty = [*dirty]
     places = [ref.folder, *(ref.root / ".ralph" / name for name in _CONFIG), *(repo.root / path for path in dirty)]
+    places += [path for path in shown if path.is_file()]
     for path in _files(places):
         inner = os.path.relpath(path, repo.root)
         target = tree / inner
@@ -200,10 +212,10 @@ def _provide(opened: Opened, config: Config, env: Mapping[str, str]) -> None:
     Copies(record, [(checkout, tree)]).sync([(checkout / path, tree / path) for path in inner])
 
 
-def bring_back(user: PlanRef, env: Mapping[str, str], *, advance: bool) -> Iterator[str]:
+def bring_back(user: PlanRef, env: Mapping[str, str], *, advance: bool, written: Iterable[Path] = ()) -> Iterator[str]:
     """Advance the user's branch to the clone's, if their checkout is as it was. Yields what to tell.
 
-    Without `advance` only a plan that git ignores is brought back.
+    Without `advance` only a plan that git ignores is brought back. `written`: files that show the run, in the clone.
     """
     state = plan_state(user, env)
     known = read_clone(state)
@@ -214,18 +226,18 @@ def bring_back(user: PlanRef, env: Mapping[str, str], *, advance: bool) -> Itera
     git(clone, "checkout", "--quiet", "--detach")  # so that the user can check the branch out
     is_same = tip == known.base
     if not known.target and not is_same:
-        _return_files(known, user, clone, only_ignored=True)
+        _return_files(known, user, clone, only_ignored=True, written=written)
         yield f"the work is on branch {known.branch}; your checkout was left alone"
         return
     why = "" if is_same else _why_not_now(known, repo) if advance else "it was left alone (workspace: clone)"
     if not why and not is_same:
         why = _advance(known, user, repo, clone, tip)
     if why:
-        _return_files(known, user, clone, only_ignored=True)
+        _return_files(known, user, clone, only_ignored=True, written=written)
         yield f"your checkout: {why}"
         yield f"the work is on branch {known.branch}: `git merge {known.branch}` brings it in"
         return
-    _return_files(known, user, clone, only_ignored=False)
+    _return_files(known, user, clone, only_ignored=False, written=written)
     _forget(known, state, repo, clone)
     if not is_same:
         made = plural(_count(repo, known.base, tip), "commit")
@@ -282,10 +294,12 @@ def _is_committed(repo: Repo, inner: str, path: Path) -> bool:
     return committed.code == 0 and committed.out == read_state(path)
 
 
-def _return_files(known: Clone, user: PlanRef, clone: Repo, *, only_ignored: bool) -> None:
+def _return_files(
+    known: Clone, user: PlanRef, clone: Repo, *, only_ignored: bool, written: Iterable[Path] = ()
+) -> None:
     """Write the plan and Ralph's other files back as the clone has them, unless the user has changed theirs since."""
     checkout, there = Path(known.checkout), moved_to(user, Path(known.root))
-    places = [there.folder, *(clone.root / inner for inner in known.copied)]
+    places = [there.folder, *(clone.root / inner for inner in known.copied), *written]
     for path in _files(places):
         inner = os.path.relpath(path, clone.root)
         mine = checkout / inner

@@ -159,7 +159,8 @@ def launch(prepared: Launched, caller: Caller) -> Stop:
                 caller.tell(line)
         if clone is not None:
             user = moved_to(spec.ref, Path(clone.workspace))
-            for line in bring_back(user, caller.env, advance=spec.config.workspace != "clone"):
+            advance = spec.config.workspace != "clone"
+            for line in bring_back(user, caller.env, advance=advance, written=files.written):
                 caller.tell(line)
         for failure in files.failures:
             caller.tell(failure)

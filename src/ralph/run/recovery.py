@@ -38,7 +38,15 @@ from ralph.run.wiring import make_run
 from ralph.state.locks import held_locks, is_at_work
 from ralph.state.names import GIT_LOCK, LAST_RUN, RUN_LOCK
 from ralph.state.places import plan_state, workspace_state
-from ralph.state.runs import forget_open_run, journal_path, last_run_id, list_runs, open_run, worktrees_of
+from ralph.state.runs import (
+    forget_open_run,
+    is_run_of,
+    journal_path,
+    last_run_id,
+    list_runs,
+    open_run,
+    worktrees_of,
+)
 from ralph.workspace.find import store_for
 from ralph.workspace.killed_sessions import close_sessions
 from ralph.workspace.own_files import Bookkeeping
@@ -181,7 +189,7 @@ def _find_last(spec: RunSpec, state: Path, env: Mapping[str, str]) -> tuple[str,
     for run in reversed(list_runs(home)):
         with contextlib.suppress(BadData):
             started = next((record.event for record in read(journal_path(home, run))), None)
-            if isinstance(started, RunStarted) and started.plan == str(spec.ref.path):
+            if isinstance(started, RunStarted) and is_run_of(started, spec.ref):
                 return run, f"{state / LAST_RUN} was damaged; the last run of this plan is {run}; "
     owners = [owner for _, owner in held_locks(home)]
     if None not in owners:  # never those of a run that is at work on another plan

@@ -15,12 +15,13 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import BadData, UsageError
+from ralph.core.events import RunStarted
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import make_folder, read_bytes, read_state, write_bytes
 from ralph.state.locks import is_at_work
 from ralph.state.names import JOURNAL, LAST_RUN, OPEN_RUNS, RUNS, WORKTREES
-from ralph.state.places import plan_state, state_home, workspace_id, workspace_state
+from ralph.state.places import as_text, plan_state, state_home, workspace_id, workspace_state
 
 
 def new_run_id(now: float) -> str:
@@ -147,6 +148,15 @@ def moved_to(ref: PlanRef, root: Path) -> PlanRef:
     """The same plan in another copy of the workspace."""
     moved = {name: root / os.path.relpath(getattr(ref, name), ref.root) for name in ("folder", "path")}
     return msgspec.structs.replace(ref, root=root, **moved)
+
+
+def is_run_of(started: RunStarted, ref: PlanRef) -> bool:
+    """Whether a run of this workspace was one of this plan, which it may have worked on in a clone."""
+    return plan_in_workspace(started) == os.path.relpath(as_text(ref.path), as_text(ref.root))
+
+
+def plan_in_workspace(started: RunStarted) -> str:
+    return os.path.relpath(started.plan, started.workspace)
 
 
 def live_ref(ref: PlanRef, env: Mapping[str, str]) -> PlanRef:

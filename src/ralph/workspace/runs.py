@@ -28,7 +28,16 @@ from ralph.journal.run_state import RunState
 from ralph.state.locks import is_at_work
 from ralph.state.names import PLANS, RUN_LOCK
 from ralph.state.places import as_text, plan_state, workspace_state
-from ralph.state.runs import RUN_ID, copies_of, family, find_run, journal_path, last_run_id, list_runs
+from ralph.state.runs import (
+    RUN_ID,
+    copies_of,
+    family,
+    find_run,
+    journal_path,
+    last_run_id,
+    list_runs,
+    plan_in_workspace,
+)
 from ralph.workspace.find import Choice, choose_plan, find_plans, root_of
 
 _LONGEST_LINE = 16 * 1024 * 1024
@@ -210,7 +219,7 @@ def chosen_runs(args: Namespace, env: Mapping[str, str]) -> list[Path]:
     journals = {journal_path(workspace_state(copy, env), run): copy for run, copy in sorted(found)}
     if (plans := chosen_plans(args, env)) is None:
         return list(journals)
-    return [path for path, copy in journals.items() if str(root / os.path.relpath(_plan_of(path), copy)) in plans]
+    return [path for path in journals if str(root / _plan_of(path)) in plans]
 
 
 def chosen_run(args: Namespace, env: Mapping[str, str], wanted: str = "") -> Path:
@@ -220,10 +229,11 @@ def chosen_run(args: Namespace, env: Mapping[str, str], wanted: str = "") -> Pat
 
 
 def _plan_of(journal: Path) -> str:
+    """The path of its plan in the workspace."""
     with contextlib.suppress(BadData):
         for record in islice(read(journal), 3):
             if isinstance(record.event, RunStarted):
-                return record.event.plan
+                return plan_in_workspace(record.event)
     return ""
 
 

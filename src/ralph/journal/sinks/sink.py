@@ -134,6 +134,11 @@ class Sinks:
             except Exception as error:  # noqa: BLE001 - a file for people must not end a run
                 self._files.note(sink.path.name, one_line(f"{type(error).__name__}: {error}", 200))
 
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Of the files; a folder stands for one file of each run in it."""
+        return tuple(sink.path for sink in self._sinks)
+
     def catch_up(self, records: Sequence[Record]) -> None:
         """Replay the records of a killed run.
 

@@ -41,6 +41,8 @@ class WorkspaceFiles:
         self._root = root
         self._failures: dict[str, str] = {}
         self._replaced: set[Path] = set()
+        self.written: set[Path] = set()
+        """What the sinks of this run wrote, and did not remove again."""
         self.is_muted = False
         """While old records are replayed, nothing is written."""
         self.is_retelling = False
@@ -91,6 +93,10 @@ class WorkspaceFiles:
             return
         try:
             action()
+            if path.exists():
+                self.written.add(path)
+            else:
+                self.written.discard(path)
         except Refused as error:
             self.note(self._name(path), error.message)
         except OSError as error:
