@@ -106,9 +106,21 @@ def _complain(text: str, code: int) -> int:
 def _forward(path: str, servers: "list[tuple[int, int]]", command_end: int) -> None:
     _detach({descriptor for descriptor, _ in servers} | ({command_end} - {-1}))
     try:
-        Relay(path, servers, command_end).run()
+        if _is_needed([descriptor for descriptor, _ in servers], command_end):
+            Relay(path, servers, command_end).run()
     finally:
         os._exit(0)
+
+
+def _is_needed(servers: "list[int]", command_end: int) -> bool:
+    """Whether a connection comes before the command has ended. Most commands need none, and no time for imports."""
+    import select
+
+    poll = select.poll()
+    for descriptor in (*servers, command_end):
+        if descriptor >= 0:
+            poll.register(descriptor, select.POLLIN)
+    return all(descriptor != command_end for descriptor, _ in poll.poll())
 
 
 def _detach(kept: "set[int]") -> None:
