@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import marshal
 import os
 import platform
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
+from importlib.util import MAGIC_NUMBER
 from pathlib import Path
 
 import ralph
@@ -43,8 +45,15 @@ _COUNTS_PER_SANDBOX = (5, 14)
 _MEGABYTE = 1024 * 1024
 _PAGE = 4096
 
-_OPEN = 'exec 9<"$1"; shift; while [ "$1" != -- ]; do echo 0 >"$1"; shift; done 2>/dev/null; shift; exec "$@"'
-"""Outside: opens the filter, enters the control groups, and becomes bubblewrap."""
+_OPEN = """
+[ -z "$1" ] || exec 9<"$1"
+[ -z "$2" ] || exec 8<"$2"
+shift 2
+while [ "$1" != -- ]; do echo 0 >"$1"; shift; done 2>/dev/null
+shift
+exec "$@"
+"""
+"""Outside: opens the filter and the relay, enters the control groups, and becomes bubblewrap."""
 _LIMIT = '{ %s; } 2>/dev/null; exec "$@"'
 """Inside: sets limits of single processes. One that is lower already stays."""
 
@@ -81,17 +90,18 @@ def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
     argv += ["--die-with-parent", "--new-session", "--cap-drop", "ALL", "--hostname", "sandbox"]
     if _version(program) >= _DISABLES_USERNS:
         argv.append("--disable-userns")
-    if rules := _filter_file():
+    if rules := seccomp.compiled():
         argv += ["--seccomp", "9"]
     argv += view.arguments()
     argv += ["--chdir", str(wanted.cwd.absolute()), "--"]
     if limits := "; ".join(_limits(wall.quota)):
         argv += ["/bin/sh", "-c", _LIMIT % limits, "sh"]
     if wall.proxy is not None:
-        argv += [sys.executable, "-I", "-S", f"{view.own}/relay.py", f"{view.own}/proxy", str(PROXY_PORT)]
+        argv += [sys.executable, "-I", "-S", f"{view.own}/relay.pyc", f"{view.own}/proxy", str(PROXY_PORT)]
         argv += [*map(str, wall.forwards), "--"]
     groups = map(str, cgroup.create(label, wall.quota))
-    outside = ("/bin/sh", "-c", _OPEN, "sh", rules or os.devnull, *groups, "--")
+    files = (_in_memory(rules), _in_memory(_relay() if wall.proxy is not None else b""))
+    outside = ("/bin/sh", "-c", _OPEN, "sh", *files, *groups, "--")
     return Start((*outside, *argv, *wanted.argv), Path("/"), _environment(wanted.env, wall, view.home))
 
 
@@ -138,7 +148,7 @@ class _View:
             yield from (kind, str(mount.source), str(mount.target))
         yield from _nothing(map(str, self._sockets(mounts)))
         if self._wall.proxy is not None:
-            yield from ("--ro-bind", relay.__file__, f"{self.own}/relay.py")
+            yield from ("--ro-bind-data", "8", f"{self.own}/relay.pyc")
             yield from ("--bind", str(self._wall.proxy), f"{self.own}/proxy")
         over = {str(mount.target) for mount in mounts} | {str(self.home)}
         for folder in self._hidden:
@@ -229,20 +239,23 @@ def _linux() -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", platform.release())[:2])
 
 
-def _filter_file() -> str:
-    """The seccomp filter as a file that the process to be started can open. Empty: none for this machine."""
-    descriptor = _filter()
-    return f"/proc/{os.getpid()}/fd/{descriptor}" if descriptor >= 0 else ""
+def _in_memory(content: bytes) -> str:
+    """The path of a file with this content that a process we start can open; empty for none."""
+    return f"/proc/{os.getpid()}/fd/{_descriptor(content)}" if content else ""
 
 
 @lru_cache
-def _filter() -> int:
-    rules = seccomp.compiled()
-    if not rules:
-        return -1
-    descriptor = os.memfd_create("seccomp", 0)  # inherited by exec, not by what Python starts
-    os.write(descriptor, rules)
+def _descriptor(content: bytes) -> int:
+    descriptor = os.memfd_create("ralph", 0)  # stays open in exec, but not in what Python starts
+    os.write(descriptor, content)
     return descriptor
+
+
+@lru_cache
+def _relay() -> bytes:
+    """The relay as Python loads it: compiling it at every start would take 4 ms."""
+    source = Path(relay.__file__).read_bytes()
+    return MAGIC_NUMBER + bytes(12) + marshal.dumps(compile(source, "relay.py", "exec", dont_inherit=True))
 
 
 def _environment(env: Mapping[str, str], wall: Wall, home: Path) -> dict[str, str]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import platform
 import struct
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -153,6 +154,7 @@ ARCHITECTURES = {
 _MODE_ARGUMENT = {"chmod": 1, "fchmod": 1, "fchmodat": 2, "fchmodat2": 2}
 
 
+@lru_cache
 def compiled(machine: str = "") -> bytes:
     """The filter as the kernel takes it; empty for a machine whose system calls are not in the table."""
     architecture = ARCHITECTURES.get(machine or platform.machine())
