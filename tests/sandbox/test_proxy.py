@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -496,11 +497,10 @@ def test_no_bytes_make_the_reader_of_heads_fail(data: bytes) -> None:
 
 
 class Company:
-    """A proxy like that of a company: records requests, and leads tunnels to one server."""
+    """A proxy like that of a company: it records requests, and echoes what comes through tunnels."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self) -> None:
         self.heads: list[str] = []
-        self._port = port
 
     def __call__(self, stream: socket.socket) -> None:
         head = read_head(stream).decode()
@@ -516,7 +516,7 @@ class Company:
 
 def test_the_users_own_proxy_is_used(tmp_path: Path) -> None:
     with serving(echo) as direct:
-        company = Company(direct.port)
+        company = Company()
         with serving(company) as server:
             url = f"http://ann:p%40ss@127.0.0.1:{server.port}"
             env = {"HTTPS_PROXY": url, "http_proxy": url, "NO_PROXY": ".corp.test, other.test"}
@@ -538,6 +538,30 @@ def test_the_users_own_proxy_is_used(tmp_path: Path) -> None:
         "CONNECT denied.test:443 HTTP/1.1",
     ]
     assert all(login in head for head in company.heads)
+
+
+@pytest.mark.needs("openssl")
+def test_the_users_own_proxy_may_speak_tls(tmp_path: Path) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    argv = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=proxy"]
+    argv += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate), "-keyout", str(key)]
+    subprocess.run(argv, check=True, capture_output=True, timeout=60)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    company = Company()
+
+    def serve(stream: socket.socket) -> None:
+        with context.wrap_socket(stream, server_side=True) as secured:
+            company(secured)
+
+    request = b"GET http://far.test/x HTTP/1.1\r\n\r\n"
+    with serving(serve) as server:
+        env = {"HTTP_PROXY": f"https://127.0.0.1:{server.port}"}
+        with network(tmp_path, "far.test:80", env={**env, "SSL_CERT_FILE": str(certificate)}) as (_, path):
+            assert ask(path, request).endswith(b"ok")
+        with network(tmp_path, "far.test:80", env=env) as (_, path):
+            assert b"its TLS certificate is not accepted" in ask(path, request)
+    assert company.heads[0].startswith("GET http://far.test/x HTTP/1.1\r\n")
 
 
 @pytest.mark.parametrize(

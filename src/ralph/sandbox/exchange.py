@@ -71,7 +71,8 @@ class Exchange:
             await self.send(data)
         if check is not None and first:
             await self.send(first)
-        self.server.writer.write_eof()
+        if self.server.writer.can_write_eof():  # not in TLS, to a proxy of the user's
+            self.server.writer.write_eof()
         return True
 
     async def receive_all(self) -> bool:

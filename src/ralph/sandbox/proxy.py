@@ -22,6 +22,7 @@ import json
 import os
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple
@@ -189,6 +190,8 @@ async def _open(addresses: Sequence[str], port: int, *, tls: bool = False) -> Li
                 link = Link(*await asyncio.open_connection(address, port, limit=_LONGEST_HEAD, ssl=tls or None))
         except TimeoutError:
             reason = "it does not answer"
+        except ssl.SSLError:
+            reason = "its TLS certificate is not accepted"
         except OSError as error:
             reason = os.strerror(error.errno).lower() if error.errno and error.errno > 0 else "no connection"
         else:
