@@ -23,7 +23,7 @@ from ralph.host.process.start import Finished, finish, run, start
 from ralph.host.process.table import table
 from ralph.sandbox import srt
 from ralph.sandbox.network import Network
-from ralph.sandbox.wall import Mount, Wall, Walled
+from ralph.sandbox.wall import Mount, Quota, Wall, Walled
 
 needs_srt = [
     pytest.mark.needs("srt", "bwrap", "socat", "rg"),
@@ -149,6 +149,7 @@ class TestEnter:
             self.enter(Wall(home=folders.home, writable=folders.writable, is_network_open=True))
         with pytest.raises(SetupError, match="at other paths"):
             self.enter(Wall(home=folders.home, writable=folders.writable, mounts=(Mount(Path("/a"), Path("/b")),)))
+        self.enter(Wall(home=folders.home, writable=folders.writable, mounts=(Mount(Path("/a"), Path("/a")),)))
 
 
 class TestInside:
@@ -210,6 +211,24 @@ class TestInside:
         assert (ended.code, ended.out) == (0, b".git\na\n")
         assert sorted(p.name for p in folders.writable[0].iterdir()) == [".git", "a"]
 
+    def test_no_privileges_are_left(self, folders: Wall) -> None:
+        """As root too: srt by itself leaves it all capabilities in its namespace, and a writable /proc/sys."""
+        status = inside(folders, "cat", "/proc/self/status").out.decode()
+        fields = dict(line.split(":\t") for line in status.splitlines() if ":\t" in line)
+        assert {fields[name].strip("0") for name in ("CapEff", "CapPrm", "CapInh", "CapAmb")} == {""}
+        assert (fields["NoNewPrivs"], fields["Seccomp"]) == ("1", "2")
+        assert b"not permitted" in inside(folders, "unshare", "--user", "true").err
+        opening = "import os; os.open('/proc/sys/kernel/core_pattern', os.O_WRONLY)"
+        assert (
+            inside(folders, sys.executable, "-c", opening).err.splitlines()[-1].startswith((b"OSError", b"PermissionE"))
+        )
+
+    def test_limits(self, folders: Wall) -> None:
+        wall = Wall(home=folders.home, writable=folders.writable, quota=Quota(disk_mb=1, cpu_seconds=1))
+        assert inside(wall, "dd", "if=/dev/zero", "of=big", "bs=1M", "count=3").code != 0
+        assert (folders.writable[0] / "big").stat().st_size <= 1024 * 1024
+        assert inside(wall, "sh", "-c", "while :; do :; done").code >= 128
+
     def test_no_trace_is_left(self, folders: Wall) -> None:
         ended = inside(folders, "sh", "-c", "cat /proc/self/mountinfo; sleep 300 & setsid sleep 300 & echo done")
         assert ended.out.endswith(b"done\n")
@@ -236,7 +255,7 @@ class TestNetwork:
         assert (record["host"], record["refused"]) == ("denied.test", "the host is not on the list")
 
     def test_a_service_of_this_machine_is_at_its_port(self, folders: Wall, service: int, tmp_path: Path) -> None:
-        with connecting_proxy(tmp_path / "p") as path:
+        with proxy(tmp_path, tmp_path / "log", f"localhost:{service}") as path:
             wall = Wall(home=folders.home, writable=folders.writable, proxy=path, forwards=(service,))
             ended = inside(wall, sys.executable, "-c", fetch(f"http://127.0.0.1:{service}/"))
         assert ended.out == b"hello\n"
@@ -402,40 +421,3 @@ def proxy(folder: Path, log: Path, *hosts: str) -> Iterator[Path]:
     """The real one, in its own process."""
     with Network(folder, log, {"agent": hosts}, os.environ) as network:
         yield network.socket("agent")
-
-
-class connecting_proxy:
-    """Connects to services of this machine."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._server = socket.socket(socket.AF_UNIX)
-        self._server.bind(str(path))
-        self._server.listen()
-        self._thread = threading.Thread(target=self._serve)
-
-    def __enter__(self) -> Path:
-        self._thread.start()
-        return self.path
-
-    def __exit__(self, *_: object) -> None:
-        self._server.shutdown(socket.SHUT_RDWR)
-        self._server.close()
-        self._thread.join()
-
-    def _serve(self) -> None:
-        while True:
-            try:
-                client, _ = self._server.accept()
-            except OSError:
-                return
-            with client, client.makefile("rb") as lines:
-                verb, target, _ = lines.readline().decode().split(" ")
-                assert verb == "CONNECT"
-                assert lines.readline() == b"\r\n"
-                host, _, port = target.partition(":")
-                with socket.create_connection((host, int(port))) as there:
-                    client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-                    there.sendall(client.recv(9999))
-                    while data := there.recv(9999):
-                        client.sendall(data)

@@ -162,7 +162,8 @@ class Confinement:
         if self._spec.config.sandbox.network == "open":
             wall = replace(wall, is_network_open=True)
         elif self._network is not None:
-            wall = replace(wall, proxy=self._network.socket(hosts), forwards=self._network.forwards(hosts))
+            names = host_lists(self._spec.config, self._env)[hosts]
+            wall = replace(wall, proxy=self._network.socket(hosts), hosts=names, forwards=self._network.forwards(hosts))
         return Walled(self._backend, self._program, wall)
 
     def _project_wall(self, readable: Iterable[Path] = (), writable: Iterable[Path] = ()) -> Wall:

@@ -12,6 +12,7 @@ there is a pause after each command, and a restart where a person may have worke
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -126,7 +127,9 @@ def name_of(folder: Path) -> str:
 
 def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
     """Creates the sandbox if need be, which takes minutes the first time: its image is downloaded."""
-    if wall.mounts:
+    if not wanted.cwd.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(wanted.cwd))
+    if any(mount.source != mount.target for mount in wall.mounts):
         raise SetupError("sbx cannot show files at other paths", hint="use the sandbox bwrap or docker")
     if wall.forwards:
         raise SetupError("sbx cannot reach services of this machine at 127.0.0.1", hint="use the sandbox bwrap")

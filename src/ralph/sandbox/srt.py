@@ -8,20 +8,24 @@ with an environment of its own, since it runs outside and looks its helpers up o
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from types import ModuleType
 
+import ralph
 from ralph.core.environment import run_marks
 from ralph.core.errors import SetupError
 from ralph.host.process.enclosure import Start
 from ralph.host.process.programs import which
-from ralph.sandbox import relay, srt_entry, srt_launcher
+from ralph.sandbox import cgroup, masks, relay, seccomp, srt_entry, srt_launcher
+from ralph.sandbox.bwrap import _limits as process_limits
 from ralph.sandbox.bwrap import own_folders
 from ralph.sandbox.wall import PROXY_PORT, Found, Wall
 
@@ -35,7 +39,10 @@ _HELPERS = {"linux": {"bwrap": "bubblewrap", "socat": "socat", "rg": "ripgrep"},
 _HIDDEN = {"linux": ("/home", "/root", "/tmp", "/var/tmp", "/run"), "darwin": ("/Users",)}
 _MARKS = tuple(name for name, _ in run_marks(""))
 """By these, a later run finds what a killed one left behind."""
+_START = "import sys; sys.path.append(sys.argv.pop(1)); from %s import main; sys.exit(main(sys.argv[1:]))"
+"""Appended, so that nothing beside Ralph can stand in for the standard library."""
 _PROXIED = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
+_OWN_PROC = ("/proc/", "/dev/")
 _LONGEST_FOLDER = 40
 """srt makes a socket there; the path of a socket has at most 107 bytes."""
 
@@ -76,7 +83,9 @@ def _package(program: str) -> Path:
 
 
 def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
-    if wall.mounts:
+    if not wanted.cwd.is_dir():
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(wanted.cwd))
+    if any(mount.source != mount.target for mount in wall.mounts):
         raise SetupError("srt cannot show files at other paths", hint="use the sandbox bwrap or docker")
     if wall.is_network_open:
         raise SetupError("srt cannot open the network", hint="use the sandbox bwrap, or list hosts to allow")
@@ -85,22 +94,33 @@ def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
     (folder / "start").mkdir(parents=True, mode=0o700)
     folder.chmod(0o700)
     home.mkdir(exist_ok=True)
-    _write(folder / "settings.json", _settings(program, wall, home, folder))
+    _write(folder / "settings.json", _json(_settings(program, wall, home, folder)))
+    _write(folder / "filter", seccomp.compiled())
     inside = {name: value for name, value in wanted.env.items() if name.upper() not in _PROXIED}
-    _write(folder / "start.json", {"cwd": str(wanted.cwd), "env": inside | {"HOME": str(home)}})
-    python = (sys.executable, "-I", "-S")
-    launcher = (sys.executable, "-I", "-m", srt_launcher.__name__, str(folder), str(wall.proxy or ""), "--")
-    entry: tuple[str, ...] = (*python, srt_entry.__file__, str(folder), "--")
-    if wall.forwards and wall.proxy and sys.platform == "linux":
-        entry += (*python, relay.__file__, str(PROXY_PORT), *map(str, wall.forwards), "--")
+    start = {"cwd": str(wanted.cwd), "env": inside | {"HOME": str(home)}, "read_only": masks.read_only()}
+    _write(folder / "start.json", _json(start))
+    groups = map(str, cgroup.create(label, wall.quota))
+    launcher = (*_python(srt_launcher, "-I"), str(folder), str(wall.proxy or ""), *groups, "--")
     runtime = (program, "--settings", str(folder / "settings.json"), "--")
+    entry = (*_python(srt_entry, "-IS"), str(folder), "--", *_inner(wall))
     return Start((*launcher, *runtime, *entry, *wanted.argv), folder / "start", _outer(wanted.env, wall, home, folder))
+
+
+def _python(module: ModuleType, option: str) -> tuple[str, ...]:
+    return (sys.executable, option, "-c", _START % module.__name__, str(Path(ralph.__file__).parent.parent))
+
+
+def _inner(wall: Wall) -> Iterator[str]:
+    if limits := "; ".join(process_limits(wall.quota)):
+        yield from ("/bin/sh", "-c", f'{{ {limits}; }} 2>/dev/null; exec "$@"', "sh")
+    if wall.forwards and wall.proxy and sys.platform == "linux":
+        yield from (sys.executable, "-I", "-S", relay.__file__, str(PROXY_PORT), *map(str, wall.forwards), "--")
 
 
 def end(program: str, label: str) -> str:
     """The launcher has ended what was inside, and removed the folder unless it was killed."""
     shutil.rmtree(_folder(label), ignore_errors=True)
-    return ""
+    return cgroup.end(label)
 
 
 def _folder(label: str) -> Path:
@@ -108,11 +128,14 @@ def _folder(label: str) -> Path:
     return Path(os.path.realpath(base if len(base) <= _LONGEST_FOLDER else "/tmp"), label)
 
 
-def _write(path: Path, values: object) -> None:
-    text = json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogateescape")
+def _json(values: object) -> bytes:
+    return json.dumps(values, ensure_ascii=False).encode("utf-8", "surrogateescape")
+
+
+def _write(path: Path, content: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(text)
+        file.write(content)
 
 
 def _settings(program: str, wall: Wall, home: Path, folder: Path) -> dict[str, object]:
@@ -127,13 +150,19 @@ def _settings(program: str, wall: Wall, home: Path, folder: Path) -> dict[str, o
     return {
         "network": network,
         "filesystem": {
-            "denyRead": _existing((*map(Path, _HIDDEN.get(sys.platform, ())), wall.home, *wall.hidden)),
+            "denyRead": _existing((*map(Path, (*_HIDDEN.get(sys.platform, ()), *_private())), wall.home, *wall.hidden)),
             "allowRead": _existing((folder, _package(program), *own_folders(), *wall.readable)),
             "allowWrite": writable,
             "denyWrite": _existing(wall.read_only),
             "allowGitConfig": True,  # `read_only` says where it is not
         },
     }
+
+
+def _private() -> tuple[str, ...]:
+    """What root, or a user of a special group, can read and others cannot. srt makes its own /proc."""
+    found = masks.private()
+    return tuple(path for path in (*found.files, *found.folders) if not path.startswith(_OWN_PROC))
 
 
 def _existing(paths: Iterable[Path]) -> list[str]:

@@ -1,8 +1,9 @@
-"""Outside a sandbox: `python -I -m ralph.sandbox.srt_launcher FOLDER SOCKET -- SRT…` runs srt and ends all it started.
+"""Outside a sandbox: `main([FOLDER, SOCKET, GROUP…, "--", SRT…])` runs srt.
 
-srt that is killed leaves its sandbox behind. So two processes guard each other: this one, and a fork of it that starts
-srt. Whichever sees the other or srt end kills what is left, and removes FOLDER. On Linux both adopt orphans, so that
-nothing can leave the tree; elsewhere the process group of srt is killed.
+It ends all that srt started. srt that is killed leaves its sandbox behind; so two processes guard each other: this one,
+and a fork of it that starts srt. Whichever sees the other or srt end kills what is left, and removes FOLDER. On Linux
+both adopt orphans, so that nothing can leave the tree; elsewhere the process group of srt is killed. GROUP is a file of
+a control group, to enter it.
 
 A port of the loopback leads to the proxy at SOCKET, and srt is told to use that port; if SOCKET is empty, it leads
 nowhere. Connections of other users are refused where the system tells whose they are.
@@ -16,7 +17,6 @@ import os
 import shutil
 import signal
 import socket
-import sys
 import threading
 import time
 from collections.abc import Sequence
@@ -34,7 +34,10 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 def main(arguments: Sequence[str]) -> int:
     at = arguments.index("--")
-    (folder, path), command = arguments[:at], arguments[at + 1 :]
+    (folder, path, *groups), command = arguments[:at], arguments[at + 1 :]
+    for group in groups:
+        with contextlib.suppress(OSError):
+            Path(group).write_text("0", encoding="ascii")
     received: list[int] = []
     guard = 0
 
@@ -189,7 +192,3 @@ def _copy(source: Socket, sink: Socket) -> None:
         sink.shutdown(socket.SHUT_WR)
     except OSError:
         pass
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
