@@ -28,7 +28,7 @@ from ralph.sandbox.wall import Quota, Wall, Walled
 MOST_MS = 25.0
 QUOTA = Quota(processes=2000, memory_mb=8000, disk_mb=20_000, cpu_seconds=36_000)
 TREE = "sleep {0} & (setsid sh -c 'sleep {0} & sleep {0}' &) ; exec sleep {0}"
-PROCESSES = 4
+PROCESSES = 5
 
 
 class Case(NamedTuple):

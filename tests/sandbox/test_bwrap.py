@@ -254,5 +254,33 @@ def test_the_groups_own_no_process_of_another(tmp_path: Path) -> None:
         assert [parent.folder for parent in cgroup.parents_of(["0::/"], v2)] == [top]
 
 
+@pytest.mark.needs("gcc")
+def test_a_library_in_the_project_is_not_loaded_outside(place: Place) -> None:
+    """LD_PRELOAD of a project is for its commands. bubblewrap itself is not confined yet when it is loaded."""
+    (place.work / "x.c").write_text(
+        "#include <fcntl.h>\n#include <unistd.h>\n"
+        "__attribute__((constructor)) static void run(void) {"
+        f' close(open("{place.home}/planted", O_CREAT | O_WRONLY, 0600)); }}'
+    )
+    run(("gcc", "-shared", "-fPIC", "-o", "x.so", "x.c"), cwd=place.work)
+    env = {"PATH": os.environ["PATH"], "HOME": str(place.home), "LD_PRELOAD": f"{place.work}/x.so"}
+    inside = Walled(bwrap, bwrap.find(os.environ).program, place.wall())
+    done = run(("/bin/sh", "-c", "echo $LD_PRELOAD"), cwd=place.work, env=env, enclosure=inside)
+    assert done.out.decode() == f"{place.work}/x.so\n", done
+    assert (place.inner / "planted").exists()
+    assert not (place.home / "planted").exists()
+
+
+def test_bubblewrap_is_not_taken_from_the_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = tmp_path / "node_modules" / ".bin" / "bwrap"
+    planted.parent.mkdir(parents=True)
+    planted.write_text("#!/bin/sh\necho bubblewrap 9.9.9\n")
+    planted.chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    found = bwrap.find({"PATH": f"{planted.parent}:node_modules/.bin:{os.environ['PATH']}"})
+    assert found.program == bwrap.find(os.environ).program
+    assert bwrap.find({"PATH": str(planted.parent)}).why_not == "bubblewrap is not installed"
+
+
 def test_ending_what_never_started_is_harmless() -> None:
     assert bwrap.end("bwrap", "ralph-never") == ""

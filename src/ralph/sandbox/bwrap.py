@@ -1,7 +1,10 @@
 """bubblewrap: namespaces for processes, network, IPC and host name; the file system read-only; no capabilities. Linux.
 
 The sandbox dies with the thread that started it (`--die-with-parent` is per thread), so that thread has to live as
-long as the command does. A service whose socket appears after the start, outside of hidden folders, can be reached.
+long as the command does.
+
+What it does not cover: a service whose socket appears after the start, or was bound to a relative path, outside of
+hidden folders. With an open network, abstract sockets of the machine can be reached as well.
 """
 
 from __future__ import annotations
@@ -29,6 +32,9 @@ NAME = "bwrap"
 TITLE = "bubblewrap"
 MOUNTS = True
 _PROXIED = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY", "all_proxy")
+_STEERING = ("LD_", "BASH_", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_", "NLSPATH", "SHELLOPTS")
+"""Beginnings of variables that make a program load or run files. They are for the command: `sh` and `bwrap` themselves,
+which run outside, would load a library that an agent left in the project."""
 _OLDEST = (0, 5)
 _SIZES = (0, 7)
 _DISABLES_USERNS = (0, 8)
@@ -61,7 +67,7 @@ _LIMIT = '{ %s; } 2>/dev/null; exec "$@"'
 def find(env: Mapping[str, str]) -> Found:
     if sys.platform != "linux":
         return Found(why_not="bubblewrap exists only for Linux")
-    program = which("bwrap", env.get("PATH", os.defpath))
+    program = which("bwrap", _trusted(env.get("PATH", os.defpath)))
     if not program:
         return Found(why_not="bubblewrap is not installed", hint="install the package `bubblewrap`")
     version = _version(program)
@@ -69,6 +75,13 @@ def find(env: Mapping[str, str]) -> Found:
         said = ".".join(map(str, version))
         return Found(program, said, why_not=f"bubblewrap {said} is too old", hint="install bubblewrap 0.5 or newer")
     return Found(program, ".".join(map(str, version)))
+
+
+def _trusted(path: str) -> str:
+    """PATH without the project: an agent could have left a program there, in `node_modules/.bin` for instance."""
+    here = Path.cwd()
+    folders = [Path(part) for part in path.split(os.pathsep) if part.startswith("/")]
+    return os.pathsep.join(str(folder) for folder in folders if not folder.is_relative_to(here) or here == Path("/"))
 
 
 @lru_cache
@@ -99,10 +112,13 @@ def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
     if wall.proxy is not None:
         argv += [sys.executable, "-I", "-S", f"{view.own}/relay.pyc", f"{view.own}/proxy", str(PROXY_PORT)]
         argv += [*map(str, wall.forwards), "--"]
+    env = _environment(wanted.env, wall, view.home)
+    steering = {name: env.pop(name) for name in [*env] if name == "ENV" or name.startswith(_STEERING)}
+    argv[1:1] = [word for name, value in steering.items() for word in ("--setenv", name, value)]
     groups = map(str, cgroup.create(label, wall.quota))
     files = (_in_memory(rules), _in_memory(_relay() if wall.proxy is not None else b""))
     outside = ("/bin/sh", "-c", _OPEN, "sh", *files, *groups, "--")
-    return Start((*outside, *argv, *wanted.argv), Path("/"), _environment(wanted.env, wall, view.home))
+    return Start((*outside, *argv, *wanted.argv), Path("/"), env)
 
 
 def end(program: str, label: str) -> str:
