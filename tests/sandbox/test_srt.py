@@ -22,6 +22,8 @@ from ralph.host.process.enclosure import Start
 from ralph.host.process.start import Finished, finish, run, start
 from ralph.host.process.table import table
 from ralph.sandbox import srt
+from ralph.sandbox.attempts import Group
+from ralph.sandbox.escapes import Result, try_escapes, try_work
 from ralph.sandbox.network import Network
 from ralph.sandbox.wall import Mount, Quota, Wall, Walled
 
@@ -283,6 +285,28 @@ class TestNetwork:
                 assert b"ConnectionReset" in refused or b"BrokenPipe" in refused or refused == b"b''\n"
                 assert not log.read_text()
                 assert request(0) == b"b'HTTP/1.1'\n"
+
+
+class TestEscapes:
+    """The whole table, as for bubblewrap."""
+
+    pytestmark = needs_srt
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("group", Group)
+    def test_all_are_refused(self, group: Group) -> None:
+        program = srt.find(os.environ).program
+        outcomes = try_escapes(lambda wall: Walled(srt, program, wall), backend="srt", groups=[group])
+        assert [(outcome.name, outcome.result, outcome.detail) for outcome in outcomes if not outcome.is_good] == []
+        assert any(outcome.result is Result.REFUSED for outcome in outcomes)
+
+    @pytest.mark.slow
+    def test_ordinary_work_succeeds(self) -> None:
+        program = srt.find(os.environ).program
+        outcomes = try_work(lambda wall: Walled(srt, program, wall))
+        failed = {outcome.name: outcome.detail for outcome in outcomes if not outcome.is_good}
+        assert failed.keys() == {"loopback"}, failed
+        assert "PermissionError" in failed["loopback"]  # it has a unix socket, and srt allows none
 
 
 class TestKill:
