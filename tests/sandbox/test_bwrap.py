@@ -14,8 +14,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+import ralph
 from ralph.host.process.start import CannotStart, Finished, finish, run, start
 from ralph.sandbox import bwrap, cgroup
 from ralph.sandbox.wall import Mount, Quota, Wall, Walled
@@ -98,6 +100,56 @@ def test_a_home_folder_behind_a_link(place: Place) -> None:
     assert done.out.decode() == f"{link}\n"
     assert b"No such file" in done.err
     assert (place.inner / "x").exists()
+
+
+LINKED = """
+import os, sys
+from pathlib import Path
+from ralph.host.process.start import run
+from ralph.sandbox import bwrap
+from ralph.sandbox.wall import Wall, Walled
+for folder in ("/home/ada/project", "/tmp/inner"):
+    os.makedirs(folder)
+Path("/tmp/socket").touch()
+Path("/home/ada/secret").write_text("secret")
+home, project = Path("/home/ada"), Path("/home/ada/project")
+wall = Wall(home=home, home_source=Path("/tmp/inner"), writable=(project,), proxy=Path("/tmp/socket"))
+env = {"PATH": os.environ["PATH"], "HOME": "/home/ada"}
+script = "touch x ~/y /tmp/z && ls ~ && cat /usr/home/ada/secret"
+done = run(("sh", "-c", script), cwd=project, env=env, enclosure=Walled(bwrap, sys.argv[1], wall))
+print(done.out.decode().split(), done.err.decode().count("No such file"), os.listdir(project), done.err.decode())
+"""
+
+
+def test_system_folders_that_are_links_and_no_run(tmp_path: Path) -> None:
+    """/tmp -> /private/tmp, /home -> /usr/home, and no /run: a system that is built with bubblewrap for this test."""
+    python, packages = Path(os.path.realpath(sys.executable)), Path(msgspec.__file__).parent.parent
+    if python.is_relative_to("/tmp") or python.is_relative_to("/home") or not IS_ROOT:
+        pytest.skip("this Python would not be visible there")
+    system: list[str] = []
+    for entry in Path("/").iterdir():
+        if entry.is_symlink():
+            system += ["--symlink", str(entry.readlink()), str(entry)]
+        elif entry.name not in ("dev", "home", "proc", "root", "run", "tmp", "usr", "var", "private"):
+            system += ["--ro-bind", str(entry), str(entry)]
+    for entry in Path("/usr").iterdir():
+        system += ["--ro-bind", str(entry), str(entry)] if not entry.is_symlink() and entry.name != "home" else []
+    for folder in (sys.base_prefix, packages, ralph_folder()):
+        target = folder if str(folder) == sys.base_prefix else f"/packages/{Path(folder).name}"
+        system += ["--ro-bind", str(folder), str(target)]
+    for link, target in (("/tmp", "/private/tmp"), ("/home", "/usr/home")):
+        system += ["--dir", target, "--symlink", target, link]
+    program = bwrap.find(os.environ).program
+    outer = [program, "--cap-add", "ALL", "--tmpfs", "/", "--dev-bind", "/dev", "/dev", "--bind", "/proc", "/proc"]
+    env = {"PATH": "/usr/bin:/bin", "HOME": "/home/ada", "PYTHONDONTWRITEBYTECODE": "1"}
+    env["PYTHONPATH"] = f"/packages/{ralph_folder().name}:/packages/{packages.name}"
+    inner = ["--dir", "/var/tmp", "--", str(python), "-c", LINKED, program]
+    done = run((*outer, *system, *inner), cwd=Path("/"), env=env, timeout=60)
+    assert done.out.decode().startswith("['project', 'y'] 1 ['x']"), done
+
+
+def ralph_folder() -> Path:
+    return Path(ralph.__file__).parent.parent
 
 
 @pytest.mark.parametrize("home", ["/", "/nonexistent"])

@@ -112,7 +112,7 @@ def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
     if wall.proxy is not None:
         argv += [sys.executable, "-I", "-S", f"{view.own}/relay.pyc", f"{view.own}/proxy", str(PROXY_PORT)]
         argv += [*map(str, wall.forwards), "--"]
-    env = _environment(wanted.env, wall, view.home)
+    env = _environment(wanted.env, wall, view.home_name)
     steering = {name: env.pop(name) for name in [*env] if name == "ENV" or name.startswith(_STEERING)}
     argv[1:1] = [word for name, value in steering.items() for word in ("--setenv", name, value)]
     groups = map(str, cgroup.create(label, wall.quota))
@@ -140,12 +140,15 @@ class _View:
         self._hidden = _outermost((*_HIDDEN, *map(str, (*wall.hidden, wall.home))))
         self._temporary = {folder: part for place, part in _TEMPORARY.items() for folder in _outermost((place,))}
         self._temporary |= {_SHARED_MEMORY: 4}
+        self._emptied: list[str] = []
         self._emptied = [path for path in masks.private().folders if not self._is_hidden(Path(path))]
-        self.own = "/run/ralph" if "/run" in self._hidden else "/tmp/.ralph"
+        self.own = "/run/ralph" if "/run" in self._hidden else os.path.realpath("/tmp") + "/.ralph"
         """Where Ralph's own files are inside."""
         self.home = self._inside(wall.home)
         if str(self.home) == "/" or not (self.home.is_dir() or self._is_hidden(self.home)):
-            self.home = _OTHER_HOME
+            self.home = Path(os.path.realpath(_OTHER_HOME))
+        self.home_name = wall.home if self.home != Path(os.path.realpath(_OTHER_HOME)) else _OTHER_HOME
+        """As it is spelled in HOME."""
 
     def arguments(self) -> Iterator[str]:
         yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--remount-ro", "/dev", "--proc", "/proc")
@@ -214,7 +217,7 @@ class _View:
     def _is_hidden(self, path: Path) -> bool:
         """Whether it is in a folder that is empty inside, unless something is mounted there."""
         text = f"{path}/"
-        return any(text.startswith(f"{folder}/") for folder in (*self._hidden, *self._temporary))
+        return any(text.startswith(f"{folder}/") for folder in (*self._hidden, *self._temporary, *self._emptied))
 
     def _sockets(self, mounts: Sequence[Mount]) -> Iterator[Path]:
         """Sockets of services, where they would be visible inside."""
@@ -277,7 +280,7 @@ def _relay() -> bytes:
 def _environment(env: Mapping[str, str], wall: Wall, home: Path) -> dict[str, str]:
     inside = {name: value for name, value in env.items() if name not in _PROXIED or wall.is_network_open}
     if inside.get("HOME", str(wall.home)) == str(wall.home):  # checks have a home of their own, in a writable folder
-        inside |= {"HOME": str(home if home == _OTHER_HOME else wall.home)}
+        inside |= {"HOME": str(home)}
     if wall.proxy is not None:
         inside |= dict.fromkeys(_PROXIED, f"http://127.0.0.1:{PROXY_PORT}")
         inside |= dict.fromkeys(("NO_PROXY", "no_proxy"), "localhost,127.0.0.1,::1")

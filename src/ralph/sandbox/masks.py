@@ -35,6 +35,8 @@ _FOLDERS = (
 """With nothing for an agent in them, whoever runs it."""
 _DEEP = {"/": 1, "/boot": 1, "/etc": 3, "/var": 3, "/opt": 2, "/srv": 2, "/usr/local/etc": 2, "/mnt": 2, "/media": 2}
 """Folders that are searched for private files, and how deep."""
+_NEEDED = frozenset({"/bin", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/sbin", "/usr", "/var"})
+"""Never hidden as a whole, whatever their mode is: nothing would start."""
 _HIDDEN_ANYWAY = frozenset({"/dev", "/home", "/proc", "/root", "/run", "/sys", "/tmp", "/lost+found"})
 _MOST_ENTRIES = 20_000
 _MOST_SECONDS = 1.0
@@ -124,7 +126,7 @@ def _search(folders: Iterable[str], depth: int, groups: frozenset[int]) -> Itera
                         continue
                     status = entry.stat(follow_symlinks=False)
                     is_folder = stat.S_ISDIR(status.st_mode)
-                    if _is_private(status, groups):
+                    if _is_private(status, groups) and entry.path not in _NEEDED:
                         is_full = is_folder and not _is_empty_folder(entry.path)
                         yield entry.path if is_full or (status.st_size and stat.S_ISREG(status.st_mode)) else ""
                         continue
