@@ -193,7 +193,7 @@ def test_a_second_request_on_a_connection_goes_nowhere(tmp_path: Path) -> None:
             assert b"connection: close" in head.lower()
             assert stream.recv(5) == b"hello"
             stream.sendall(second.encode())
-        assert until(lambda: bool(recorder.received))
+        assert until(lambda: recorder.received[0].endswith(b"abc"))
     received = bytes(recorder.received[0])
     assert received.startswith(b"POST /a?b HTTP/1.1\r\nHost: localhost:%d\r\n" % server.port)
     assert received.endswith(b"\r\n\r\nabc")
@@ -209,6 +209,7 @@ def test_fields_for_the_proxy_stay_here(tmp_path: Path) -> None:
         request = f"GET http://user@localhost:{server.port} HTTP/1.1\r\n{fields}Content-Length: 2\r\n\r\nhi"
         stream.sendall(request.encode())
         assert b"Keep-Alive" not in read_head(stream)
+        assert until(lambda: recorder.received[0].endswith(b"hi"))
     assert bytes(recorder.received[0]).split(b"\r\n") == [
         b"GET / HTTP/1.1",
         b"Host: localhost:%d" % server.port,
@@ -228,6 +229,7 @@ def test_a_chunked_body_arrives_and_ends(tmp_path: Path) -> None:
             f"5;x=y\r\nhello\r\nA\r\n0123456789\r\n0\r\nX-Trailer: 1\r\n\r\nGET / HTTP/1.1\r\n\r\n".encode()
         )
         read_head(stream)
+        assert until(lambda: recorder.received[0].endswith(b"0\r\n\r\n"))
     body = bytes(recorder.received[0]).partition(b"\r\n\r\n")[2]
     assert body == b"5\r\nhello\r\nA\r\n0123456789\r\n0\r\n\r\n"
 

@@ -272,7 +272,7 @@ def test_output_that_the_command_closes_is_closed(port: int) -> None:
 SEND = """
 import socket, sys
 s = socket.create_connection(("127.0.0.1", int(sys.argv[1])))
-s.sendall(b"POST http://evil.test/ HTTP/1.1\\r\\nContent-Length: 20000000\\r\\n\\r\\n" + b"x" * 20_000_000)
+s.sendall(b"POST http://evil.test/ HTTP/1.1\\r\\nContent-Length: 10000000\\r\\n\\r\\n" + b"x" * 10_000_000)
 answer = b""
 while part := s.recv(65536):
     answer += part

@@ -14,7 +14,7 @@ from ralph.sandbox.upstream import Upstream
 CHUNK = 64 * 1024
 _HALF_CLOSED_SECONDS = 300.0
 """How long a connection may be silent once one side has finished."""
-_LINGER_SECONDS = 2.0
+_LINGER_SECONDS = 5.0
 _UNRECOGNIZED_NAME = b"\x15\x03\x01\x00\x02\x02\x70"
 """The TLS alert for a name that is not served."""
 
