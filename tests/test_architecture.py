@@ -50,7 +50,7 @@ OUTSIDE = {
 # Processes and what only some systems have are the business of `host`.
 HOST_ONLY = {"ctypes", "fcntl", "msvcrt", "multiprocessing", "pty", "pwd", "resource", "subprocess", "termios"}
 # Scripts that run alone, where no other file of Ralph's is visible.
-ALONE = {"ralph.sandbox.container_init"}
+ALONE = {"ralph.sandbox.container_init", "ralph.sandbox.terminal_entry"}
 
 VAGUE = {"common", "helper", "helpers", "manager", "misc", "util", "utils"}
 

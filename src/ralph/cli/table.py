@@ -49,6 +49,13 @@ Verify: proof
   proof audit        proof:audit_stories        re-verify every finished story against its proof  audit
   proof exam         proof:exam                 have a session write end-to-end tests for a finished plan  exam
   rescue             rescue                     list, show, restore or drop rejected work
+Sandbox: sandbox
+  sandbox            sandbox:show_status        show the sandbox: which one, why, its hosts and limits  sandbox status
+  sandbox shell      sandbox:open_shell         open a terminal in the sandbox, as the agent sees it
+  sandbox exec       sandbox:run_command        run one command in the sandbox
+  sandbox log        sandbox:show_log           show which hosts a run reached and which were refused
+  sandbox test       sandbox_test:try_escapes   try to escape from each sandbox that works here
+  sandbox reset      sandbox:remove_sandbox     remove the clone, the home folder and the rest of the sandbox
 Memory: memory
   memory             memory:show_learnings      list, search and record what sessions learned  learnings, memory list
   memory add         memory:add_learning        record something for later sessions  learn

@@ -43,6 +43,7 @@ from ralph.run.spec import Launched, RunSpec
 from ralph.session.choice import known_agents
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
+from ralph.state.clones import users_own
 from ralph.state.locks import describe, held_locks
 from ralph.state.places import home, workspace_state
 from ralph.state.runs import open_run
@@ -167,7 +168,8 @@ def trust(subject: Subject) -> Iterator[Finding]:
 def _commands(subject: Subject) -> Commands:
     assert subject.root is not None
     if subject.prepared:
-        return gather(subject.root, subject.prepared.settings, [(subject.prepared.ref.path, subject.prepared.plan)])
+        own = users_own(subject.prepared.ref, subject.env)
+        return gather(own.root, subject.prepared.settings, [(own.path, subject.prepared.plan)])
     readable = []
     for ref in _refs(subject):
         try:

@@ -217,14 +217,9 @@ class Confinement:
     def _set_up(self) -> None:
         """`sandbox.setup`, or the project's script: once, until it changes."""
         spec = self._spec
-        script = spec.ref.root / SETUP_SCRIPT
-        command = spec.config.sandbox.setup or (f"sh ./{SETUP_SCRIPT}" if script.is_file() else "")
-        if not command:
-            return
-        content = read_state(script) if not spec.config.sandbox.setup else b""
-        key = hashlib.sha256(b"\0".join((self._backend.NAME.encode(), command.encode(), content))).hexdigest()
+        command, key = setup_of(spec, self._backend.NAME)
         record = self._folder / SANDBOX_SETUP
-        if record.is_file() and record.read_text() == key:
+        if not command or (record.is_file() and record.read_text() == key):
             return
         env = child_environment(self._env, spec.config.agent.env)
         wall = self.shell_wall()
@@ -236,6 +231,14 @@ class Confinement:
                 hint="`ralph sandbox exec` tries a command there; hosts that it needs go in sandbox.allow_hosts",
             )
         write_bytes(record, key.encode(), mode=0o600)
+
+
+def setup_of(spec: RunSpec, backend: str) -> tuple[str, str]:
+    """The command that prepares the sandbox, empty if there is none, and what its result depends on."""
+    script = spec.ref.root / SETUP_SCRIPT
+    command = spec.config.sandbox.setup or (f"sh ./{SETUP_SCRIPT}" if script.is_file() else "")
+    content = read_state(script) if command and not spec.config.sandbox.setup else b""
+    return command, hashlib.sha256(b"\0".join((backend.encode(), command.encode(), content))).hexdigest()
 
 
 def quota_of(config: Config) -> Quota:

@@ -58,7 +58,7 @@ from ralph.run.worktrees import open_worktree, unfinished_worktree, unused_workt
 from ralph.sandbox.choice import Chosen
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
-from ralph.state.clones import Clone, read_clone
+from ralph.state.clones import Clone, read_clone, users_own
 from ralph.state.names import AGENTS_ENDED, ALIVE, GIT_LOCK, LAST_RUN, RUN_LOCK
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import forget_open_run, journal_path, moved_to, new_run_id, record_open_run
@@ -122,7 +122,7 @@ def agree(
 ) -> None:
     """Whether the commands of the workspace may run. Asked before the live view and the signal handler start: the view
     would draw over the question, and the handler would keep Ctrl-C from cancelling it."""
-    ref = prepared.ref
+    ref = users_own(prepared.ref, env)
     commands = gather(ref.root, prepared.settings, [(ref.path, prepared.plan)])
     ensure_trusted(ref.root, commands, env, flag=trust, ask=ask, report=tell)
 
@@ -202,7 +202,7 @@ def _place(prepared: Launched, caller: Caller, chosen: Chosen) -> tuple[RunSpec,
         run=run, ref=ref, settings=settings, repo=repo, options=prepared.options, sandbox=sandbox_line(settings, chosen)
     )
     if not prepared.options.worktree:
-        if not _wants_clone(spec, chosen, env, caller.tell):
+        if not wants_clone(spec, chosen, env, caller.tell):
             return spec, "", None
         opened = open_clone(spec, prepared.plan, env, caller.tell)
         spec = msgspec.structs.replace(spec, ref=opened.ref, repo=opened.repo, is_clone=True)
@@ -218,7 +218,8 @@ def _place(prepared: Launched, caller: Caller, chosen: Chosen) -> tuple[RunSpec,
     return msgspec.structs.replace(spec, ref=ref, repo=repo), "" if unfinished else branch, None
 
 
-def _wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tell) -> bool:
+def wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tell) -> bool:
+    """Whether the agent works in a clone. Raises SetupError if it has to and cannot."""
     wanted = spec.config.workspace
     if read_clone(plan_state(spec.ref, env)) is not None:
         return True  # its work is not in the checkout yet

@@ -25,7 +25,7 @@ import ralph
 from ralph.host.process.enclosure import Start
 from ralph.host.process.programs import which
 from ralph.host.process.start import CannotStart, run
-from ralph.sandbox import cgroup, masks, relay, seccomp
+from ralph.sandbox import cgroup, masks, relay, seccomp, terminal_entry
 from ralph.sandbox.wall import PROXY_PORT, Found, Mount, Quota, Wall
 
 NAME = "bwrap"
@@ -112,6 +112,8 @@ def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
     if wall.proxy is not None:
         argv += [sys.executable, "-I", "-S", f"{view.own}/relay.pyc", f"{view.own}/proxy", str(PROXY_PORT)]
         argv += [*map(str, wall.forwards), "--"]
+    if wanted.is_terminal:
+        argv += [sys.executable, "-I", "-S", terminal_entry.__file__]
     env = _environment(wanted.env, wall, view.home_name)
     steering = {name: env.pop(name) for name in [*env] if name == "ENV" or name.startswith(_STEERING)}
     argv[1:1] = [word for name, value in steering.items() for word in ("--setenv", name, value)]

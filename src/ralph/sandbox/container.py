@@ -84,6 +84,7 @@ def enter(program: str, wanted: Start, wall: Wall, label: str, engine: Engine) -
     inside = _environment(wanted.env, wall)
     argv = [program, "run", "--rm", "-i", "--name", label, "--label", "ralph.sandbox", "--hostname", "sandbox"]
     argv += ["--pull", "never", "--log-driver", "none", "--no-healthcheck", "--cgroupns", "private", "--ipc", "private"]
+    argv += ["-t"] if wanted.is_terminal else []
     argv += ["--read-only", "--cap-drop", "all", "--security-opt", "no-new-privileges"]
     argv += ["--security-opt", "label=disable"]  # SELinux: the alternative is to relabel the user's files
     argv += [

@@ -268,6 +268,11 @@ def entry_for(name: str, port: int, reason: str = "") -> str:
 
 def command_to_allow(name: str, port: int, reason: str, present: Sequence[str]) -> str:
     """`ralph config set` sets the whole list, so this repeats what is on it."""
-    entries = list(dict.fromkeys((*present, entry_for(name, port, reason))))
+    return command_to_allow_all([(name, port, reason)], present)
+
+
+def command_to_allow_all(refused: Iterable[tuple[str, int, str]], present: Sequence[str]) -> str:
+    """One command for several hosts: name, port and why it was refused."""
+    entries = list(dict.fromkeys((*present, *(entry_for(*one) for one in refused))))
     value = json.dumps(entries) if any("[" in entry for entry in entries) else ",".join(entries)
     return f"ralph config set sandbox.allow_hosts {shlex.quote(value)}"

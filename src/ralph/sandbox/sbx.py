@@ -140,7 +140,8 @@ def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
     _write_variables(variables, kept | {_LABEL: label})
     _running[label] = _Running(name, variables)
     long = {key: value for key, value in kept.items() if "\n" in value}
-    argv = [*_cli(program), "exec", "-i", "-w", str(wanted.cwd), "--env-file", str(variables)]
+    argv = [*_cli(program), "exec", "-it" if wanted.is_terminal else "-i"]
+    argv += ["-w", str(wanted.cwd), "--env-file", str(variables)]
     for key in long:
         argv += ["-e", key]
     first = wanted.argv[0]

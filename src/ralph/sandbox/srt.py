@@ -24,7 +24,7 @@ from ralph.core.environment import run_marks
 from ralph.core.errors import SetupError
 from ralph.host.process.enclosure import Start
 from ralph.host.process.programs import which
-from ralph.sandbox import cgroup, masks, relay, seccomp, srt_entry, srt_launcher
+from ralph.sandbox import cgroup, masks, relay, seccomp, srt_entry, srt_launcher, terminal_entry
 from ralph.sandbox.bwrap import _limits as process_limits
 from ralph.sandbox.bwrap import own_folders
 from ralph.sandbox.wall import PROXY_PORT, Found, Wall
@@ -102,7 +102,8 @@ def enter(program: str, wanted: Start, wall: Wall, label: str) -> Start:
     groups = map(str, cgroup.create(label, wall.quota))
     launcher = (*_python(srt_launcher, "-I"), str(folder), str(wall.proxy or ""), *groups, "--")
     runtime = (program, "--settings", str(folder / "settings.json"), "--")
-    entry = (*_python(srt_entry, "-IS"), str(folder), "--", *_inner(wall))
+    terminal = _python(terminal_entry, "-IS") if wanted.is_terminal else ()
+    entry = (*_python(srt_entry, "-IS"), str(folder), "--", *_inner(wall), *terminal)
     return Start((*launcher, *runtime, *entry, *wanted.argv), folder / "start", _outer(wanted.env, wall, home, folder))
 
 

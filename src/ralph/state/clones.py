@@ -60,3 +60,9 @@ def current(ref: PlanRef, env: Mapping[str, str]) -> PlanRef:
         return ref
     there = moved_to(ref, Path(known.root))
     return there if there.path.exists() else ref
+
+
+def users_own(ref: PlanRef, env: Mapping[str, str]) -> PlanRef:
+    """The plan in the user's checkout; the reverse of `current`. Settings and what is trusted belong to that place."""
+    known = read_clone(plan_state(ref, env))
+    return moved_to(ref, Path(known.workspace)) if known is not None and ref.root == Path(known.root) else ref

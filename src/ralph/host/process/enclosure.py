@@ -18,6 +18,8 @@ class Start(Struct, frozen=True):
     argv: tuple[str, ...]
     cwd: Path
     env: Mapping[str, str]
+    is_terminal: bool = False
+    """Its standard streams are a terminal that is nobody's yet: inside, it has to become the command's own."""
 
 
 class Enclosure(Protocol):
