@@ -94,7 +94,7 @@ def test_a_container_can_be_started_from_a_thread_that_ends(containers: Containe
     processes = []
 
     def begin() -> None:
-        argv = ("sh", "-c", "sleep 1; echo still here")
+        argv = ("sh", "-c", "sleep 0.5; echo still here")
         processes.append(start(argv, cwd=project, env={}, stdin=False, enclosure=walled))
 
     thread = threading.Thread(target=begin)
@@ -189,13 +189,28 @@ def test_only_what_is_mounted_is_visible(containers: Containers, project: Path, 
     assert (project / "kept" / "file").read_text() == "old"
 
 
-@pytest.mark.parametrize("name", ["a,b", "c:d", "e f", "g\nh", 'i"j', "k=l", "ü", "$m'n"])
-def test_paths_are_passed_as_they_are(name: str, containers: Containers, tmp_path: Path) -> None:
-    project = tmp_path / name
-    project.mkdir()
-    done = call(containers, wall_around(project), "sh", "-c", "touch made")
+def test_paths_are_passed_as_they_are(containers: Containers, project: Path, tmp_path: Path) -> None:
+    names = ["a,b", "c:d", "e f", "g\nh", 'i"j', "k=l", "ü", "$m'n"]
+    folders = [tmp_path / name for name in names]
+    for folder in folders:
+        folder.mkdir()
+    wall = wall_around(project, writable=(project, *folders))
+    code = "import sys\nfor folder in sys.argv[1:]: open(folder + '/made', 'w')"
+    done = call(containers, wall, "python3", "-c", code, *map(str, folders))
     assert (done.code, done.err) == (0, b"")
-    assert (project / "made").exists()
+    assert all((folder / "made").exists() for folder in folders)
+    done = run(("touch", "here"), cwd=folders[0], env={}, enclosure=containers.walled(wall))
+    assert (folders[0] / "here").exists()
+
+
+def test_the_sockets_of_services_in_the_project_are_covered(containers: Containers, project: Path) -> None:
+    with tempfile.TemporaryDirectory() as name, socket.socket(socket.AF_UNIX) as service:
+        folder = Path(name)
+        service.bind(f"{folder}/service")
+        service.listen()
+        code = f"import socket; socket.socket(socket.AF_UNIX).connect('{folder}/service')"
+        done = python(containers, wall_around(project, writable=(project, folder)), code)
+        assert b"ConnectionRefusedError" in done.err
 
 
 def test_temporary_folders_are_private_and_can_hold_programs(containers: Containers, project: Path) -> None:
@@ -308,8 +323,7 @@ def test_a_limit_ends_it_and_is_named(
     done = python(containers, wall_around(project, quota), code)
     assert done.code
     assert done.problem == problem
-    assert done.duration < 10
-    assert python(containers, wall_around(project, quota), "print(1)").problem == ""
+    assert done.duration < 15
 
 
 # --- the end ---------------------------------------------------------------------------------------------------------
@@ -349,7 +363,7 @@ def test_daemons_end_with_the_command(containers: Containers, project: Path, mar
 def test_a_command_that_ignores_signals_ends_when_its_time_is_over(
     containers: Containers, project: Path, mark: str
 ) -> None:
-    done = call(containers, wall_around(project), *daemons(mark), timeout=1.5)
+    done = call(containers, wall_around(project), *daemons(mark), timeout=1)
     assert done.timed_out
     assert until(lambda: alive(mark) == [], 3)
     assert containers.names() == []

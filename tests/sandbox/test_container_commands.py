@@ -53,10 +53,12 @@ def test_the_command_line_of_docker(tmp_path: Path) -> None:
     """Each option is in the reference of `docker container run`."""
     home = tmp_path / "home"
     home.mkdir()
+    project = tmp_path / "project"
+    project.mkdir()
     wall = Wall(
         home=Path("/home/ada"),
         home_source=home,
-        writable=(tmp_path,),
+        writable=(project,),
         proxy=tmp_path / "proxy",
         forwards=(5432,),
         image="python:3.12",
@@ -98,7 +100,7 @@ def test_the_command_line_of_docker(tmp_path: Path) -> None:
         *("--mount", f"type=bind,src={folder}/filter,dst=/run/ralph/filter,readonly"),
         *("--mount", f"type=bind,src={to_proxy},dst=/run/ralph/relay.py,readonly"),
         *("--mount", f"type=bind,src={tmp_path}/proxy,dst=/run/ralph/proxy,readonly"),
-        *("--mount", f"type=bind,src={tmp_path},dst={tmp_path}"),
+        *("--mount", f"type=bind,src={project},dst={project}"),
         *("--env", "TOKEN", *(word for name in container._PROXIED for word in ("--env", name))),
         *("--env", "NO_PROXY", "--env", "no_proxy", "--env", "HOME=/home/ada", "--env", "TMPDIR=/tmp"),
         *("--workdir", str(tmp_path), "--entrypoint", "python3", "python:3.12", "-I", "-S", "/run/ralph/init.py"),

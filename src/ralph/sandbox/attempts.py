@@ -238,7 +238,7 @@ FILES = (
         open(path, "x").close()
         os.chmod(path, 0o4755)
         """,
-        only=("bwrap",),
+        only=("bwrap", "docker", "podman"),
         why_only="files inside do not belong to a privileged user",
     ),
 )

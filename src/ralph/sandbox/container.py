@@ -26,7 +26,7 @@ from msgspec import Struct
 import ralph
 from ralph.host.process.enclosure import Start
 from ralph.host.process.start import CannotStart, hard_limit, run
-from ralph.sandbox import container_init, relay, seccomp
+from ralph.sandbox import container_init, masks, relay, seccomp
 from ralph.sandbox.bwrap import own_folders
 from ralph.sandbox.container_image import prepare_image
 from ralph.sandbox.wall import PROXY_PORT, Mount, Quota, Wall
@@ -214,11 +214,22 @@ def _mounts(wall: Wall, own: Iterable[Mount]) -> dict[Path, Mount | None]:
     visible = [Mount(path, path) for path in (*readable, Path(ralph.__file__).parent)]
     visible += [Mount(path, path, is_writable=True) for path in wall.writable]
     visible += wall.mounts
+    mounts |= {place: Mount(Path(os.devnull), place) for place in _sockets(visible)}
     covered = [path for path in wall.hidden if any(path.is_relative_to(mount.target) for mount in visible)]
     mounts |= {path: Mount(Path(os.devnull), path) if path.is_file() else None for path in covered if path.exists()}
     visible += [*(Mount(path, path) for path in wall.read_only), *own]
     mounts |= {mount.target: mount for mount in visible if os.path.lexists(mount.source)}
     return dict(sorted(mounts.items(), key=lambda entry: len(entry[0].parts)))
+
+
+def _sockets(mounts: Iterable[Mount]) -> Iterator[Path]:
+    """Where sockets of this machine's services would be visible."""
+    for mount in mounts:
+        source = Path(os.path.realpath(mount.source))
+        for path in masks.sockets():
+            real = Path(os.path.realpath(path))
+            if real != source and real.is_relative_to(source):
+                yield mount.target / real.relative_to(source)
 
 
 def _make_places(mounts: Mapping[Path, Mount | None]) -> None:

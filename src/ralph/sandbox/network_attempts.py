@@ -149,7 +149,7 @@ SOCKETS = (
         "connect to a service of the machine whose socket is in the project",
         Group.SOCKETS,
         'connect(socket.AF_UNIX, S["project_socket"])',
-        only=("bwrap",),
+        only=("bwrap", "docker", "podman"),
         why_only="the sockets in a folder that is shared are shared",
     ),
     Attempt(

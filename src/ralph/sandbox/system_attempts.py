@@ -6,7 +6,7 @@ from ralph.sandbox.attempts import Attempt, Control, Group
 from ralph.sandbox.wall import Quota
 
 _SURFACE = "an attack surface that this backend leaves to its own filter"
-_OWN_FILTER = ("bwrap",)
+_OWN_FILTER = ("bwrap", "docker", "podman")
 
 PROCESSES = (
     Attempt(
@@ -137,8 +137,8 @@ PROCESSES = (
             os._exit(0)
         end(os.waitstatus_to_exitcode(os.wait()[1]), "TIOCSTI")
         """,
-        only=("bwrap",),
-        why_only="a container has no terminal of the machine",
+        only=_OWN_FILTER,
+        why_only="this backend has no terminal of the machine",
     ),
 )
 
@@ -357,8 +357,8 @@ LIMITS = (
         escaped("12 MB")
         """,
         quota=Quota(disk_mb=8),
-        only=("bwrap",),
-        why_only="/tmp is part of the container's disk",
+        only=("bwrap", "docker", "podman"),
+        why_only="/tmp is not limited",
     ),
     Attempt(
         "large-file",
