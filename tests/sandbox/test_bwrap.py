@@ -270,14 +270,25 @@ def test_a_group_is_removed_with_what_is_in_it() -> None:
     assert not any(file.exists() for file in files)
 
 
-def test_limits_of_memory_and_disk(place: Place) -> None:
+def test_limits_of_single_processes(place: Place) -> None:
     wall = place.wall(quota=Quota(memory_mb=200, disk_mb=8, cpu_seconds=100, processes=500))
-    assert place.run(f"{sys.executable} -I -S -c 'bytes(100_000_000)'", wall).code == 0
-    assert place.run(f"{sys.executable} -I -S -c 'bytes(400_000_000)'", wall).code != 0
     for folder in ("/tmp", "/dev/shm", "."):
         assert place.run(f"head -c 12000000 /dev/zero >{folder}/x", wall).code != 0
     assert (place.work / "x").stat().st_size == 8 * 1024 * 1024
     assert place.run("ulimit -t; ulimit -c", wall).out == b"100\n0\n"
+
+
+def test_the_limit_of_memory_is_for_all_together(place: Place) -> None:
+    quota = Quota(memory_mb=200)
+    if "memory" not in cgroup.controlled(quota):
+        pytest.skip("no control group of our own for memory here")
+    done = place.run(f"{sys.executable} -I -S -c 'bytearray(b\"x\") * 400_000_000'", place.wall(quota=quota))
+    assert done.code != 0
+    assert done.problem == "the sandbox's limit of 200 MB of memory was reached (sandbox.limits.memory_mb)"
+
+
+def test_what_is_inside_is_ended_first_when_memory_runs_out(place: Place) -> None:
+    assert place.run("cat /proc/self/oom_score_adj").out == b"500\n"
 
 
 def test_no_descriptor_of_ours_is_inside(place: Place) -> None:

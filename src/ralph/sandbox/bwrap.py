@@ -57,9 +57,11 @@ _OPEN = """
 shift 2
 while [ "$1" != -- ]; do echo 0 >"$1"; shift; done 2>/dev/null
 shift
+echo 500 2>/dev/null >/proc/self/oom_score_adj
 exec "$@"
 """
-"""Outside: opens the filter and the relay, enters the control groups, and becomes bubblewrap."""
+"""Outside: opens the filter and the relay, enters the control groups, and becomes bubblewrap. If memory runs out, the
+kernel ends what is inside before anything else of the user."""
 _LIMIT = '{ %s; } 2>/dev/null; exec "$@"'
 """Inside: sets limits of single processes. One that is lower already stays."""
 
@@ -243,11 +245,10 @@ def _nothing(files: Iterable[str]) -> Iterator[str]:
 
 
 def _limits(quota: Quota) -> Iterator[str]:
-    """Shell commands that limit each process, where no group limits all of them."""
+    """Shell commands that limit each process, where no group limits all of them. Memory is not among them: sanitizers
+    of C compilers reserve terabytes, and count as if they used them."""
     if quota.processes and os.geteuid() != 0 and _linux() >= _COUNTS_PER_SANDBOX:
         yield f"ulimit -u {quota.processes} || ulimit -p {quota.processes}"  # -p in dash
-    if quota.memory_mb and "memory" not in cgroup.controlled(quota):
-        yield f"ulimit -d {quota.memory_mb * 1024}"
     if quota.disk_mb:
         yield f"ulimit -f {quota.disk_mb * 2048}"
     if quota.cpu_seconds:

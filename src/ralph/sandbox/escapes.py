@@ -128,9 +128,11 @@ def why_skipped(attempt: Attempt, backend: str) -> str:
     """Why an attempt does not apply; empty if it does."""
     if attempt.only and backend not in attempt.only:
         return attempt.why_only
-    is_counted = os.geteuid() != 0 or "pids" in cgroup.controlled(attempt.quota)
-    if attempt.quota.processes and backend == "bwrap" and not is_counted:
+    groups = cgroup.controlled(attempt.quota) if backend == "bwrap" else frozenset({"pids", "memory"})
+    if attempt.quota.processes and os.geteuid() == 0 and "pids" not in groups:
         return "root has no control group of its own here; the supervisor counts processes instead"
+    if attempt.quota.memory_mb and "memory" not in groups:
+        return "there is no control group of our own here; the supervisor measures memory instead"
     if attempt.group is Group.KERNEL and platform.system() != "Linux":
         return "only on Linux"
     return ""

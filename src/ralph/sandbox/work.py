@@ -69,6 +69,10 @@ except urllib.error.HTTPError as error:
     assert "not-listed.example" in error.read().decode()
 '
 """
+_SANITIZER = """
+echo 'int main() { return 0; }' >a.c && gcc -fsanitize=address a.c 2>/dev/null || exit 77
+./a.out
+"""
 _GO = """
 export GOCACHE=/tmp/go-cache GOPATH=/tmp/go GOFLAGS=-mod=mod GOTOOLCHAIN=local
 printf 'package main\\nfunc main() { c := make(chan int); go func() { c <- 7 }(); println(<-c) }\\n' >main.go
@@ -95,6 +99,7 @@ WORK = (
         "npm",
     ),
     Work("gcc", "a C compiler", "echo 'int main() { return 0; }' >a.c && gcc a.c && ./a.out", "gcc"),
+    Work("sanitizer", "a program with AddressSanitizer, which reserves terabytes", _SANITIZER, "gcc"),
     Work(
         "cargo",
         "cargo: build a crate",
