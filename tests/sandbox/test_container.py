@@ -410,12 +410,14 @@ run(argv, cwd=Path(project), env={}, timeout=60, enclosure=walled)
 
 def test_no_container_outlives_a_killed_run(containers: Containers, project: Path, mark: str) -> None:
     arguments = [containers.backend.NAME, containers.program, str(project), IMAGE, *daemons(mark)]
-    ralph = subprocess.Popen([sys.executable, "-c", RUN, *arguments], start_new_session=True)
-    assert until(lambda: len(alive(mark)) == 3, 15)
-    ralph.send_signal(signal.SIGKILL)
-    ralph.wait()
-    assert until(lambda: alive(mark) == [], 3)
-    assert until(lambda: containers.names() == [], 10)
+    with tempfile.TemporaryDirectory(prefix="ralph-test-") as folder:  # a killed run leaves its socket there
+        env = {**os.environ, "TMPDIR": folder}
+        ralph = subprocess.Popen([sys.executable, "-c", RUN, *arguments], start_new_session=True, env=env)
+        assert until(lambda: len(alive(mark)) == 3, 15)
+        ralph.send_signal(signal.SIGKILL)
+        ralph.wait()
+        assert until(lambda: alive(mark) == [], 3)
+        assert until(lambda: containers.names() == [], 10)
 
 
 # --- images ----------------------------------------------------------------------------------------------------------
