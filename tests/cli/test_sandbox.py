@@ -302,3 +302,36 @@ def test_an_unknown_kind_cannot_be_tested(project: LoopProject) -> None:
 def test_the_commands_have_help_with_an_example(project: LoopProject) -> None:
     for action in ("status", "shell", "exec", "log", "reset", "test"):
         assert "ralph sandbox" in sandbox(project, action, "--help").out.partition("examples:")[2]
+
+
+# --- before a run ----------------------------------------------------------------------------------------------------
+
+
+def test_a_dry_run_shows_the_sandbox_and_where_the_agent_works(project: LoopProject) -> None:
+    shown = run_ralph(project, "run", "--dry-run").out
+    assert "\nsandbox    bubblewrap " in shown
+    assert "\nworkspace  in a clone; your checkout is advanced at the end\n" in shown
+    assert "may: everything inside its sandbox (bubblewrap" in shown
+    open_air = run_ralph(project, "run", "--dry-run", "--no-sandbox").out
+    assert "\nsandbox    sandbox: none, as the settings say\n" in open_air
+    assert "\nworkspace  in your checkout: there is no sandbox\n" in open_air
+    missing = run_ralph(project, "run", "--dry-run", "--sandbox", PATH=str(Path(sys.executable).parent)).out
+    assert "\nsandbox    the run would not start: no sandbox: " in missing
+
+
+def test_a_wrong_host_is_refused_before_anything_starts(project: LoopProject) -> None:
+    done = run_ralph(project, "run", "--plain", "--allow-hosts", "https://example.org")
+    assert done.code == 64
+    assert "write only the host" in done.err
+    with (project.root / ".ralph" / "config.yaml").open("a") as config:
+        config.write("sandbox: {allow_hosts: ['*']}\n")
+    done = run_ralph(project, "run", "--plain")
+    assert done.code == 65
+    assert "config.yaml:" in done.err
+    assert "to allow all, set sandbox.network to open" in done.err
+
+
+def test_an_open_network_is_said_at_each_run(project: LoopProject) -> None:
+    done = run_ralph(project, "run", "--plain", "--once", RALPH_SANDBOX_NETWORK="open")
+    assert "THE NETWORK IS OPEN" in done.err
+    assert "NETWORK OPEN" in done.out

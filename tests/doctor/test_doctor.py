@@ -160,13 +160,31 @@ def test_the_configured_agent_must_be_there(root: Path, tmp_path: Path) -> None:
         list(probes.agent(patient(root, PATH="", RALPH_AGENT_NAME="scripted")))
 
 
-def test_doctor_and_preflight_tell_the_same_about_the_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.needs("bwrap")
+def test_doctor_and_preflight_tell_the_sandbox_that_a_run_would_use(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(machine, "_MARKERS", ("/nowhere/.dockerenv",))
-    assert machine.sandbox({}) == ""
-    assert machine.sandbox({"IS_SANDBOX": "1"}) == "IS_SANDBOX"
-    assert machine.sandbox_finding("guard", {}).level is Level.OK
-    assert machine.sandbox_finding("skip", {}).level is Level.WARN
-    assert machine.sandbox_finding("skip", {"container": "podman"}).level is Level.OK
+    for name in ("RALPH_SANDBOX", "container", "IS_SANDBOX"):
+        monkeypatch.delenv(name, raising=False)
+
+    def look(PATH: str = "/usr/bin:/bin", **env: str) -> list[tuple[Level, str]]:
+        return [(f.level, f.text) for f in probes.sandbox(patient(root, None, PATH=PATH, **env))]
+
+    assert probes.DOCTOR["sandbox"] is probes.PREFLIGHT["sandbox"]
+    [(level, text)] = look()
+    assert (level, text.split(" ")[0]) == (Level.OK, "bubblewrap")
+    assert text.endswith("network: listed hosts; the strongest that works here (`sandbox: auto`)")
+    nowhere = str(root / "nowhere")
+    assert look(PATH=nowhere)[0][0] is Level.WARN
+    assert "bubblewrap is not installed" in look(PATH=nowhere)[0][1]
+    assert look(PATH=nowhere, RALPH_SANDBOX="required")[0][0] is Level.FAIL
+    assert look(RALPH_SANDBOX="none")[0][0] is Level.OK
+    assert look(RALPH_SANDBOX="none", RALPH_PERMISSIONS="skip")[0][0] is Level.WARN
+    inside = look(RALPH_SANDBOX="none", RALPH_PERMISSIONS="skip", container="podman")
+    assert [level for level, _ in inside] == [Level.OK, Level.OK]
+    assert inside[1][1] == "Ralph itself is inside a container (container)"
+    assert look(RALPH_SANDBOX_NETWORK="open")[1] == (Level.WARN, "the network is open inside the sandbox")
 
 
 def test_the_state_of_the_repository_is_told(root: Path, tmp_path: Path) -> None:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph.config.layers import load
+from ralph.workspace.settings_check import sandbox_misfits
 from support.cli import ralph_here
 from support.workspaces import workspace
 
@@ -57,3 +59,32 @@ def test_check_tells_all_unknown_names_and_looks_at_the_plans_too(root: Path) ->
         (3, "steps[0].type", "did you mean agent?"),
     ]
     assert [Path(plan["plan"]).name for plan in done.json["plans"]] == ["plan.md"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("sandbox: {allow_hosts: ['https://example.org/x']}", "'https://example.org/x' is not a host name"),
+        ("sandbox: {allow_hosts: ['*']}", "'*' is every host"),
+        ("sandbox: srt\nworkspace: clone", "the sandbox srt cannot work in a clone"),
+        ("sandbox: {use: srt, network: open}", "srt cannot open the network"),
+        ("sandbox: {network: open, allow_hosts: [pypi]}", "it has no effect: everything can be reached"),
+        ("sandbox: {use: bwrap, image: debian}", "it has no effect with `sandbox: bwrap`"),
+    ],
+)
+def test_settings_of_the_sandbox_that_make_no_sense_are_reported(tmp_path: Path, text: str, problem: str) -> None:
+    (tmp_path / ".ralph").mkdir()
+    (tmp_path / ".ralph" / "config.yaml").write_text(text)
+    [found] = sandbox_misfits(load(root=tmp_path, layout="", name=None, env={}, flags={}))
+    assert found.message.startswith(problem)
+    assert found.hint
+    assert found.where.file.endswith("config.yaml")
+    assert found.where.line
+
+
+def test_a_guard_in_a_sandbox_is_fine(tmp_path: Path) -> None:
+    (tmp_path / ".ralph").mkdir()
+    (tmp_path / ".ralph" / "config.yaml").write_text(
+        "permissions: guard\nsandbox: {allow_hosts: [npm, 'db.local:5432']}"
+    )
+    assert not list(sandbox_misfits(load(root=tmp_path, layout="", name=None, env={}, flags={})))

@@ -232,24 +232,15 @@ def _stored_login(folder: Path, user: Path) -> str:
     return ""
 
 
-# Ralph starts no sandbox, but may be started inside one.
+# Ralph may itself be started inside a container.
 
 _MARKERS = ("/.dockerenv", "/run/.containerenv")
 """Files that docker and podman create in every container."""
 _VARIABLES = ("container", "IS_SANDBOX")
 """`container` is set by podman and systemd-nspawn, `IS_SANDBOX` by users of Claude Code."""
-_ADVICE = "run Ralph in a container for unattended work"
 
 
-def sandbox(env: Mapping[str, str]) -> str:
-    """The evidence of a sandbox; empty if there is none."""
+def container(env: Mapping[str, str]) -> str:
+    """The evidence that this is a container; empty if there is none."""
     found = [path for path in _MARKERS if os.path.exists(path)]  # noqa: PTH110 - no Path is needed
     return next(iter([*found, *(name for name in _VARIABLES if env.get(name))]), "")
-
-
-def sandbox_finding(permissions: str, env: Mapping[str, str]) -> Finding:
-    if where := sandbox(env):
-        return ok(f"inside a container ({where})")
-    if permissions == "skip":
-        return warn("no sandbox, and `permissions: skip`: the agent can do everything you can", _ADVICE)
-    return ok(f"none: the agent runs as you, limited by `permissions: {permissions}`")

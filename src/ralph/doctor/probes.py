@@ -37,9 +37,12 @@ from ralph.proof.check_run import run_check
 from ralph.proof.check_trouble import why_not_runnable
 from ralph.proof.place import expected_place, request_for
 from ralph.review.material import lens
+from ralph.run.confinement import inside, sandbox_line
 from ralph.run.launch import probe
 from ralph.run.repository import ours, refuse_unless_ready
+from ralph.run.sandbox_status import decide_sandbox
 from ralph.run.spec import Launched, RunSpec
+from ralph.sandbox.choice import Chosen
 from ralph.session.choice import known_agents
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
@@ -50,7 +53,7 @@ from ralph.state.runs import open_run
 from ralph.workspace.find import Choice, find_plans, find_repo, store_for
 from ralph.workspace.lint import lint_plan
 from ralph.workspace.prompt_files import prompt_problems
-from ralph.workspace.settings_check import unknown_names
+from ralph.workspace.settings_check import sandbox_misfits, unknown_names
 from ralph.workspace.trust import gather, may_run, read_record
 
 _MOST_ERRORS = 5
@@ -140,13 +143,15 @@ def settings_of_run(subject: Subject) -> Iterator[Finding]:
         prices_of(settings.config, root)
     except RalphError as error:
         yield fail(f"budget.prices: {error}", error.hint or "set it to a price file, or remove it; see docs/cost.md")
-    for problem in settings.warnings:
-        yield warn(str(problem), problem.hint or _SETTINGS)
+    misfits = list(sandbox_misfits(settings))
+    for problem in (*settings.warnings, *misfits):
+        level = fail if problem.severity is Severity.ERROR else warn
+        yield level(str(problem), problem.hint or _SETTINGS)
     for channel in channels(settings.config.notify, root, subject.env):
         if why := channel.problem():
             hint = "fix or remove it; `ralph doctor notify` sends a test message"
             yield warn(f"no notification by {channel.name}: {why}", hint)
-    if not unknown:
+    if not unknown and all(problem.severity is not Severity.ERROR for problem in misfits):
         yield ok("valid")
 
 
@@ -213,16 +218,42 @@ def agents_of_run(subject: Subject) -> Iterator[Finding]:
 
 
 def rights(subject: Subject) -> Iterator[Finding]:
-    yield ok(f"the agent {may_line(rights_of(_settings(subject).config))}")
+    settings, chosen = _sandboxed(subject)
+    known = msgspec.structs.replace(rights_of(settings.config), sandbox=sandbox_line(settings, chosen))
+    yield ok(f"the agent {may_line(known)}")
+
+
+def _sandboxed(subject: Subject) -> tuple[Settings, Chosen]:
+    """The settings as a run has them, which depend on its sandbox."""
+    chosen = decide_sandbox(_settings(subject), subject.env).chosen
+    return inside(_settings(subject), chosen), chosen
 
 
 def sandbox(subject: Subject) -> Iterator[Finding]:
-    yield machine.sandbox_finding(_settings(subject).config.permissions, subject.env)
+    """The same decision as that of a run: a sandbox is started, and escapes are tried."""
+    settings = _settings(subject)
+    where = machine.container(subject.env)
+    decided = decide_sandbox(settings, subject.env)
+    config, hint = settings.config, decided.hint or "see `ralph sandbox status` and docs/sandbox.md"
+    if decided.stops:
+        yield fail(decided.why, hint)
+    elif decided.chosen.backend is not None:
+        yield ok(f"{sandbox_line(settings, decided.chosen)}; {decided.why}")
+        if config.sandbox.network == "open":
+            yield warn("the network is open inside the sandbox", "set sandbox.network to listed")
+    elif config.sandbox.use != "none":
+        yield warn(decided.why, hint)
+    elif config.permissions == "skip" and not where:
+        yield warn("no sandbox, and `permissions: skip`: the agent can do everything you can", "remove `sandbox: none`")
+    else:
+        yield ok(f"none, as the settings say: the agent runs as you, limited by `permissions: {config.permissions}`")
+    if where:
+        yield ok(f"Ralph itself is inside a container ({where})")
 
 
 def environment(subject: Subject) -> Iterator[Finding]:
     """Shows names only. The tests may need a variable that looks like a secret, so it is not refused."""
-    config = _settings(subject).config
+    config = _sandboxed(subject)[0].config
     wanted = (*find_agent(config.agent.name).ENV, *config.agent.env)
     secrets = secret_names(child_environment(subject.env, wanted, everything=config.env == "caller"))
     if not secrets:

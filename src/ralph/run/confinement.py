@@ -265,6 +265,8 @@ def choose_sandbox(settings: Settings, env: Mapping[str, str], tell: Callable[[s
     if chosen.why_not:
         hint = f" ({chosen.hint})" if chosen.hint else ""
         tell(f"no sandbox: {chosen.why_not}{hint}; the guard and the checks are what is left")
+    if chosen.backend is not None and config.sandbox.network == "open":
+        tell("THE NETWORK IS OPEN: agents and checks can reach and send data to every host (sandbox.network: open)")
     return chosen
 
 

@@ -1,4 +1,7 @@
-"""`--dry-run`: which story, mode, prompt, command line and checks a run would use. Touches nothing, runs nothing."""
+"""`--dry-run`: which story, mode, prompt, command line and checks a run would use, and in which sandbox.
+
+Changes nothing, and starts nothing but a sandbox, to see whether it works.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,8 @@ from ralph.prompts.review import Matter
 from ralph.proof.acceptance_tests import AcceptanceStore, has_check, is_needed
 from ralph.proof.exam_session import ExamRounds, is_due
 from ralph.review.material import Reviewing
+from ralph.run.confinement import inside, sandbox_line
+from ralph.run.sandbox_status import decide_sandbox, workspace_line
 from ralph.run.session import Known, session_for
 from ralph.run.spec import Launched, RunSpec
 from ralph.session.hook_policy import rights_of
@@ -40,6 +45,9 @@ from ralph.workspace.runs import feedback
 
 
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
+    decided = decide_sandbox(prepared.settings, env)
+    place = workspace_line(prepared.settings, prepared.ref, decided.chosen, env)
+    prepared = msgspec.structs.replace(prepared, settings=inside(prepared.settings, decided.chosen))
     config = prepared.settings.config
     steps = plan_steps(prepared.settings, prepared.ref.root)
     move = next_move(prepared, env, spending_of(prepared.ref, config, env))
@@ -54,7 +62,10 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     yield f"story      {move.story or f'({move.mode.value})'} {story.title if story else ''}".rstrip()
     yield f"mode       {move.mode.value}"
     yield f"steps      {', '.join(step.name for step in planned)}"
-    yield f"agent      {may_line(rights_of(config))}"
+    rights = msgspec.structs.replace(rights_of(config), sandbox=sandbox_line(prepared.settings, decided.chosen))
+    yield f"agent      {may_line(rights)}"
+    yield f"sandbox    {'the run would not start: ' if decided.stops else ''}{decided.line}"
+    yield f"workspace  {place}"
     yield f"command    {_command(session, config.agent.name, env)}"
     checks = choose(config, prepared.plan, story, "review" if move.mode is Mode.REVIEW else "story")
     yield f"checks     {'; '.join(check.command for check in checks) or 'none: unproven unless a review approves it'}"

@@ -35,8 +35,8 @@ class Decided(Struct, frozen=True):
     """The run would not start."""
 
     @property
-    def is_used(self) -> bool:
-        return self.chosen.backend is not None
+    def line(self) -> str:
+        return f"{self.chosen.title}: {self.why}" if self.chosen.backend else self.why
 
 
 class BackendState(Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from ralph.core.registry import Registry
 from ralph.core.text import one_line
 from ralph.engine.steps import STEPS
 from ralph.plans.registry import LAYOUTS, traits
+from ralph.sandbox.hosts import parse_hosts
 
 
 def unknown_names(settings: Settings) -> Iterator[Problem]:
@@ -88,9 +89,8 @@ KEYS = {
 
 def refuse_misfits(settings: Settings, ref: PlanRef) -> list[Problem]:
     """Raise ConfigError for what would fail in a run. Returns the warnings."""
-    found = list(step_misfits(settings, ref))
-    if errors := [problem for problem in found if problem.severity is Severity.ERROR]:
-        raise ConfigError.of(errors)
+    found = [*step_misfits(settings, ref), *sandbox_misfits(settings)]
+    _refuse(settings, [problem for problem in found if problem.severity is Severity.ERROR])
     return found
 
 
@@ -98,6 +98,40 @@ def step_misfits(settings: Settings, ref: PlanRef) -> Iterator[Problem]:
     for number, step in enumerate(settings.config.steps):
         if step.enabled:
             yield from _OfStep(settings, ref, number, step).problems()
+
+
+_WITHOUT_CLONE = ("srt", "sbx")
+_WITHOUT_IMAGE = ("bwrap", "srt", "sbx", "none")
+
+
+def sandbox_misfits(settings: Settings) -> Iterator[Problem]:
+    """Settings of the sandbox that are wrong, or make no sense together."""
+    config, box = settings.config, settings.config.sandbox
+
+    def problem(key: str, message: str, hint: str, severity: Severity = Severity.ERROR) -> Problem:
+        origin = settings.origin(key)
+        return Problem(
+            "sandbox", message, Place(origin.file or str(origin), origin.line or None, None, key), hint, severity
+        )
+
+    try:
+        parse_hosts(box.allow_hosts)
+    except ConfigError as error:
+        yield problem("sandbox.allow_hosts", error.message.removeprefix("sandbox.allow_hosts: "), error.hint)
+    if config.workspace == "clone" and box.use in _WITHOUT_CLONE:
+        hint = "set workspace to in-place, or sandbox to bwrap, podman or docker"
+        yield problem("workspace", f"the sandbox {box.use} cannot work in a clone", hint)
+    if box.network == "open" and box.use == "srt":
+        yield problem(
+            "sandbox.network", "srt cannot open the network", "list hosts in sandbox.allow_hosts, or use bwrap"
+        )
+    if box.network != "listed" and box.allow_hosts:
+        what = "everything can be reached" if box.network == "open" else "nothing can be reached"
+        message = f"it has no effect: {what} with `sandbox.network: {box.network}`"
+        yield problem("sandbox.allow_hosts", message, "set sandbox.network to listed, or remove one", Severity.WARNING)
+    if box.image and box.use in _WITHOUT_IMAGE:
+        message = f"it has no effect with `sandbox: {box.use}`"
+        yield problem("sandbox.image", message, "set sandbox to podman, docker or auto, or remove it", Severity.WARNING)
 
 
 class _OfStep:
