@@ -210,7 +210,17 @@ def test_a_shell_needs_a_terminal(project: LoopProject) -> None:
 
 
 def test_the_log_of_a_run_groups_hosts_and_shows_the_exact_commands(project: LoopProject) -> None:
-    assert run_ralph(project, "run", "--plain", "--once").code in (0, 1)
+    ended = run_ralph(project, "run", "--plain", "--once")
+    assert "the sandbox refused one.example:443, pypi.org:443; `ralph sandbox log` shows how" in ended.out
+    report = run_ralph(project, "report").out
+    assert "one.example:443, 2 times: the host is not on the list" in report
+    assert "ralph config set sandbox.allow_hosts one.example\n" in report
+    for form in ("--markdown", "--html"):
+        assert "ralph config set sandbox.allow_hosts pypi" in run_ralph(project, "report", form, "-").out
+    assert {host["host"] for host in run_ralph(project, "report", "--json").json["refused_hosts"]} == {
+        "one.example",
+        "pypi.org",
+    }
     shown = sandbox(project, "log").out
     assert "one.example:443: 2 times, the host is not on the list" in shown
     assert "allow it: ralph config set sandbox.allow_hosts one.example\n" in shown

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw, warn
 from ralph.cli.report_pages import as_html, as_markdown, facts, headline, proof_lines, story_facts, why
 from ralph.cli.show import MARKS, fit, line_width, mark, progress_bar
-from ralph.core.errors import BadData, UsageError
+from ralph.core.errors import BadData, RalphError, UsageError
 from ralph.core.events import Record, RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.plan import State
@@ -22,7 +23,7 @@ from ralph.host.redaction import redact
 from ralph.journal.records import damage, read
 from ralph.report.report import STATES, Report, StoryReport, make_report
 from ralph.state.locks import is_alive
-from ralph.workspace.find import root_of
+from ralph.workspace.find import open_settings, root_of
 from ralph.workspace.runs import choice_of, run_to_watch
 
 _MOST_COMMITS = 8
@@ -48,7 +49,7 @@ def run(args: Namespace) -> int:
     alive = is_alive(started)
     if not alive and (damaged := damage(target.journal)):
         warn(damaged)
-    report = make_report(records, is_alive=alive, env=os.environ)
+    report = make_report(records, is_alive=alive, env=os.environ, allow_hosts=_allow_hosts(args))
     if args.json:
         emit_json(report.document())
     elif args.html is not None:
@@ -59,6 +60,13 @@ def run(args: Namespace) -> int:
         for line in screen(report, line_width()):
             say_raw(line)
     return ExitCode.COMPLETE
+
+
+def _allow_hosts(args: Namespace) -> tuple[str, ...]:
+    """Settings that cannot be read do not keep a report from being shown."""
+    with suppress(RalphError):
+        return open_settings(args)[2].config.sandbox.allow_hosts
+    return ()
 
 
 def _write(name: str, text: str) -> None:
@@ -116,6 +124,12 @@ def screen(report: Report, room: int | None) -> Iterator[str]:
             yield paint(f"      {gone}", "dim")
         if len(report.rejected) > _MOST_REJECTED:
             yield f"  and {len(report.rejected) - _MOST_REJECTED} earlier: `ralph rescue list`"
+    if report.refused_hosts:
+        yield ""
+        yield paint("Hosts that the sandbox refused", "bold")
+        for host in report.refused_hosts:
+            yield _line(host.line, 2, room)
+            yield paint(f"      {host.allow}", "dim")
     yield ""
     for name, value in facts(report):
         yield f"{name:<10} {one_line(value, 400)}"

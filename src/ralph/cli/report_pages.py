@@ -133,6 +133,7 @@ def as_html(report: Report) -> str:
         *_questions_html(report),
         *_stories_html(report),
         *_rejected_html(report),
+        *_refused_html(report),
         _tag("h2", "The run"),
         _tag(
             "dl",
@@ -207,6 +208,13 @@ def _rejected_html(report: Report) -> Iterator[_Html]:
         yield _tag("div", told, *(_tag("p", reason) for reason in one.reasons), _tag("code", what), cls="box")
 
 
+def _refused_html(report: Report) -> Iterator[_Html]:
+    if report.refused_hosts:
+        yield _tag("h2", "Hosts that the sandbox refused")
+    for host in report.refused_hosts:
+        yield _tag("div", _tag("p", host.line), _tag("code", host.allow), cls="box")
+
+
 def as_markdown(report: Report) -> str:
     return "\n".join(_markdown(report)) + "\n"
 
@@ -240,6 +248,9 @@ def _markdown(report: Report) -> Iterator[str]:
             kept = "dropped" if one.is_missing else f"`ralph rescue show {one.name}`"
             yield f"- {_md(f'{one.story} iteration {one.iteration}, {one.kind}: {one.reason}')} ({kept})"
             yield from (f"  - {_md(reason)}" for reason in one.reasons)
+    if report.refused_hosts:
+        yield "\n## Hosts that the sandbox refused\n"
+        yield from (f"- {_md(host.line)} (`{host.allow}`)" for host in report.refused_hosts)
     yield "\n## The run\n"
     # What to do next is Ralph's own text, with commands between backticks.
     yield from (f"- {name}: {value if name == 'next' else _md(value)}" for name, value in facts(report))

@@ -18,6 +18,7 @@ from ralph.core.text import one_line, plural
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Figures
 from ralph.report.advice import next_step
+from ralph.sandbox.hosts import shown
 
 _MOST_STUCK = 5
 
@@ -64,10 +65,18 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
         yield f"  {'rescued':<10} {plural(len(state.rescues), 'attempt')}: `ralph rescue list`"
     for title, denial in zip(("refused", *[""] * 4), state.denials.values(), strict=False):
         yield f"  {title:<10} {paint(refused(denial), 'yellow')}"
+    if state.refused_hosts:
+        yield f"  {'hosts':<10} {paint(_refused_line(state), 'yellow')}"
     if state.count:
         yield f"  {'report':<10} `ralph report` shows commits, diffs and what to look at first"
     if state.ended:
         yield f"  {'next':<10} {next_step(state)}"
+
+
+def _refused_line(state: RunState) -> str:
+    hosts = list(dict.fromkeys(shown(host, port) for host, port, _ in state.refused_hosts))
+    some = ", ".join(one_line(host, 60) for host in hosts[:3]) + (" …" if len(hosts) > 3 else "")
+    return f"the sandbox refused {some}; `ralph sandbox log` shows how to allow {'it' if len(hosts) == 1 else 'them'}"
 
 
 def proof_line(state: RunState) -> str:

@@ -20,6 +20,7 @@ from ralph.core.events import (
     CheckStarted,
     Committed,
     Foreseen,
+    HostRefused,
     IterationEnded,
     IterationStarted,
     Judged,
@@ -89,6 +90,8 @@ class RunState:
         self.rescues: list[str] = []
         self.denials: dict[str, Denial] = {}
         """Calls the client refused, one for each way to allow them."""
+        self.refused_hosts: dict[tuple[str, int, str], int] = {}
+        """What the sandbox refused: host, port and why, and how often."""
         self.notes: deque[Noted] = deque(maxlen=20)
         self.recovered: Recovered | None = None
         self.limit: Limit | None = None
@@ -139,6 +142,8 @@ class RunState:
                 self.agent = event
             case AgentSaid(event=Limit() as limit):
                 self.limit = limit
+            case HostRefused(host=host, port=port, why=why, count=count):
+                self.refused_hosts[host, port, why] = self.refused_hosts.get((host, port, why), 0) + count
             case AgentEnded(ended=ended, outcome=outcome):
                 self.agent = None
                 self.agent_seconds += ended.seconds

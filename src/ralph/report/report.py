@@ -6,7 +6,7 @@ Computed from the run's journal and from git. The run may have ended, been kille
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -36,6 +36,7 @@ from ralph.host.git.rescue import PREFIX, list_refs
 from ralph.journal.run_state import RunState
 from ralph.proof.records import NOT_EXAMINED, NamedCommit, commits_by_story
 from ralph.report.explain import Explanation, explain
+from ralph.report.refused_hosts import RefusedHost, refused_hosts
 from ralph.state.places import home, plan_state
 from ralph.workspace.stuck_stories import read_answers
 
@@ -129,6 +130,7 @@ class Report(Struct, frozen=True, kw_only=True):
     questions: tuple[Question, ...]
     look_first: tuple[str, ...]
     rejected: tuple[Rejected, ...]
+    refused_hosts: tuple[RefusedHost, ...]
     has_git: bool
     grades: dict[str, int]
     """How many finished stories have each grade."""
@@ -181,7 +183,10 @@ class _Work(Struct):
     asked: str = ""
 
 
-def make_report(records: Iterable[Record], *, is_alive: bool, env: Mapping[str, str]) -> Report:
+def make_report(
+    records: Iterable[Record], *, is_alive: bool, env: Mapping[str, str], allow_hosts: Sequence[str] = ()
+) -> Report:
+    """`allow_hosts`: the setting as it is now, for the commands that allow more."""
     kept = list(records)
     state = RunState()
     for record in kept:
@@ -211,6 +216,7 @@ def make_report(records: Iterable[Record], *, is_alive: bool, env: Mapping[str, 
         questions=questions,
         look_first=tuple(_look_first(found, stories, questions, state))[:_MOST_FIRST],
         rejected=rescues,
+        refused_hosts=refused_hosts(state, allow_hosts),
         has_git=repo is not None,
         grades=state.grades,
         exams=tuple(state.exams),
