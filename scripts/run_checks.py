@@ -16,6 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = f"{ROOT}/.venv/bin"
+CLIENT, OTHER_CLIENTS = "pytest.mark.client", "support.other_clients"
+"""What a file has that tests the real Claude client, or others."""
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
@@ -70,8 +72,10 @@ def main(arguments: list[str]) -> int:
         os.environ.setdefault("TEST_EXAMPLES", "150")
     started = time.monotonic()
     with environment_in_use(), scratch_folder() as scratch:
-        if "--only-lint" not in own and may_need_client(for_pytest):
+        if "--only-lint" not in own and names_test_with(CLIENT, for_pytest):
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_client.py")], check=False)
+        if "--only-lint" not in own and not is_quick and names_test_with(OTHER_CLIENTS, for_pytest):
+            subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_clients.py")], check=False)
         results = [(title, run(title, command, scratch)) for title, command in steps]
     if is_quick and "--only-lint" not in own:
         slow = len(SLOW_TESTS.read_text().split())
@@ -96,12 +100,12 @@ def split(arguments: list[str]) -> tuple[set[str], list[str]]:
     return own, rest
 
 
-def may_need_client(for_pytest: list[str]) -> bool:
-    """Whether the arguments may select a test of the real client: no path is named, or one with such a test."""
+def names_test_with(text: str, for_pytest: list[str]) -> bool:
+    """Whether the arguments may select a test whose file has this text: no path is named, or one with such a test."""
     named = [argument.partition("::")[0] for argument in for_pytest if not argument.startswith("-")]
     paths = [path for name in named if (path := ROOT / name).exists()]
     files = [file for path in paths for file in (path.rglob("*.py") if path.is_dir() else [path])]
-    return not paths or any("pytest.mark.client" in file.read_text() for file in files)
+    return not paths or any(text in file.read_text() for file in files)
 
 
 def processes(for_pytest: list[str]) -> list[str]:

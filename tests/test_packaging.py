@@ -162,7 +162,7 @@ def test_the_client_is_fetched_only_for_tests_that_use_it(
     run_checks = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(run_checks)
     monkeypatch.chdir(SCRIPTS)
-    assert run_checks.may_need_client(arguments) is expected
+    assert run_checks.names_test_with(run_checks.CLIENT, arguments) is expected
 
 
 # --- scripts/test and scripts/demo -----------------------------------------------------------------------------------

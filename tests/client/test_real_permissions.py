@@ -237,6 +237,21 @@ def test_a_tool_that_ralph_does_not_know_needs_a_rule_of_the_client(tmp_path: Pa
     assert "hello from the server" in ran.told(), ran.out
 
 
+@pytest.mark.needs("bwrap")
+def test_in_a_sandbox_a_file_that_the_command_names_can_be_read(tmp_path: Path) -> None:
+    """And nobody is asked about tools of a server, which is in the home folder: `sandbox.files` lists it."""
+    servers = tmp_path / "servers.json"
+    agent = {"command": [str(CLIENT), "--mcp-config", str(servers)]}
+    project = Project(tmp_path / "one", agent=agent, sandbox={"files": ["~/server.py"]})
+    server = project.home / "server.py"
+    server.write_text(MCP_SERVER)
+    servers.write_text(json.dumps({"mcpServers": {"t": {"command": "python3", "args": [str(server)]}}}))
+    ran = project.run([use("mcp__t__greet"), write(project, "s1.txt"), claim(project), say()])
+    assert (ran.code, ran.done()) == (0, [True]), ran.out
+    assert "everything inside its sandbox" in ran.out
+    assert "hello from the server" in ran.told()
+
+
 def test_a_rule_of_the_project_stays_in_force(tmp_path: Path) -> None:
     project = Project(tmp_path)
     (project.root / ".claude").mkdir()

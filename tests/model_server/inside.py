@@ -2,6 +2,8 @@
 
     python inside.py SCRIPT.json REQUESTS.jsonl COMMAND …
 
+The model is at port MODEL_PORT of loopback, if that is set.
+
 Where the system allows it, in a network namespace of its own that has loopback and nothing else. Elsewhere every proxy
 variable points to a port nobody listens on, so that only loopback is reached.
 """
@@ -45,7 +47,7 @@ def main() -> int:
     script, log, *command = sys.argv[1:]
     alone = leave_the_network()
     turns = json.loads(Path(script).read_text())
-    server, address = serve(turns, Path(log))
+    server, address = serve(turns, Path(log), int(os.environ.get("MODEL_PORT", "0")))
     env = {**os.environ, "ANTHROPIC_BASE_URL": address}
     if not alone:
         dead = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), "http://127.0.0.1:9")

@@ -1,5 +1,7 @@
 """A scripted model on loopback: speaks as much of the Messages API as the Claude client asks for.
 
+Other clients are answered in the form that they speak, see `dialects`.
+
 A script is a list of turns, given one after the other to requests of the main loop (those that carry tools). A turn is
 an object with one of
 
@@ -23,6 +25,8 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+
+from model_server.dialects import dialect, reply
 
 Turn = dict[str, Any]
 
@@ -106,7 +110,7 @@ class Handler(BaseHTTPRequestHandler):
     script: Script
 
     def do_POST(self) -> None:
-        request = json.loads(self.rfile.read(int(self.headers.get("content-length", 0))) or b"{}")
+        request = json.loads(self._body() or b"{}")
         turn = self.script.answer(request)
         time.sleep(turn.get("wait", 0))
         if status := turn.get("error"):
@@ -116,13 +120,26 @@ class Handler(BaseHTTPRequestHandler):
                 status, "application/json", json.dumps({"type": "error", "error": said}), turn.get("headers", {})
             )
             return
-        whole = message(turn, request.get("model", "scripted"))
         headers = turn.get("headers", {})
+        if kind := dialect(self.path.partition("?")[0]):
+            self._send(200, *reply(kind, turn, request), headers)
+            return
+        whole = message(turn, request.get("model", "scripted"))
         if request.get("stream"):
             events = "".join(f"event: {name}\ndata: {json.dumps(data)}\n\n" for name, data in stream(whole))
             self._send(200, "text/event-stream", events, headers)
         else:
             self._send(200, "application/json", json.dumps(whole), headers)
+
+    def _body(self) -> bytes:
+        if self.headers.get("transfer-encoding", "").lower() != "chunked":
+            return self.rfile.read(int(self.headers.get("content-length", 0)))
+        data = b""
+        while size := int(self.rfile.readline().strip() or b"0", 16):
+            data += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return data
 
     def _send(self, status: int, kind: str, body: str, headers: dict[str, str]) -> None:
         data = body.encode()
@@ -146,10 +163,10 @@ class Handler(BaseHTTPRequestHandler):
         """Requests are kept by the script."""
 
 
-def serve(turns: list[Turn], log: Path) -> tuple[ThreadingHTTPServer, str]:
-    """A server on a free port of loopback, at work in a thread, and its address."""
+def serve(turns: list[Turn], log: Path, port: int = 0) -> tuple[ThreadingHTTPServer, str]:
+    """A server on a port of loopback, or a free one, at work in a thread, and its address."""
     handler = type("Scripted", (Handler,), {"script": Script(turns, log)})
-    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_port}"

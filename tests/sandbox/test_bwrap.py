@@ -347,3 +347,23 @@ def test_bubblewrap_is_not_taken_from_the_project(tmp_path: Path, monkeypatch: p
 
 def test_ending_what_never_started_is_harmless() -> None:
     assert bwrap.end("bwrap", "ralph-never") == ""
+
+
+def test_folders_for_temporary_files_that_are_hidden_are_not_named(place: Place) -> None:
+    program = bwrap.find(os.environ).program
+    kept, hidden = place.work / "tmp", place.home / "tmp"
+    for folder in (kept, hidden):
+        folder.mkdir()
+    env = {"PATH": os.environ["PATH"], "XDG_RUNTIME_DIR": "/run/user/1000"}
+    script = "mktemp && echo $TMPDIR,$XDG_RUNTIME_DIR"
+    lines = []
+    for folder in (kept, hidden):
+        inside = Walled(bwrap, program, place.wall())
+        done = run(
+            ("/bin/sh", "-c", script), cwd=place.work, env=env | {"TMPDIR": str(folder)}, timeout=30, enclosure=inside
+        )
+        lines += done.out.decode().splitlines()
+    assert lines[0].startswith(f"{kept}/")
+    assert lines[1] == f"{kept},"
+    assert lines[2].startswith("/tmp/")
+    assert lines[3] == ","

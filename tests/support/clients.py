@@ -35,7 +35,7 @@ class Project:
         self.requests = folder / "requests.jsonl"
         self.more: list[str] = []
         for path in (self.root / ".ralph" / "work", self.home, folder / "tmp"):
-            path.mkdir(parents=True)
+            path.mkdir(parents=True, exist_ok=path == self.home)
         listed = [
             {
                 "id": f"S-{n}",

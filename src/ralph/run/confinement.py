@@ -27,7 +27,7 @@ from ralph.run.agent_git import AgentGit
 from ralph.run.spec import RunSpec, run_folder
 from ralph.sandbox.choice import Chosen, choose
 from ralph.sandbox.decisions import summary
-from ralph.sandbox.home import prepare_home, readable_folders
+from ralph.sandbox.home import own_path, prepare_home, program_places, readable_folders
 from ralph.sandbox.login import login
 from ralph.sandbox.network import Network
 from ralph.sandbox.wall import Mount, Quota, Wall, Walled
@@ -100,7 +100,7 @@ class Confinement:
         prepare_home(self.home, self._env)
         for path in self._spec.config.sandbox.files:
             if path.startswith("~/"):
-                _copy_file(home(self._env) / path[2:], self.home / path[2:])
+                _copy_file(home(self._env) / path[2:], own_path(self.home, path[2:]))
         self._set_up()
 
     @contextmanager
@@ -194,8 +194,8 @@ class Confinement:
     def _agent_wall(self, session: Session, program: str) -> Wall:
         hooks = session.hooks.state if session.hooks else None
         writable = [hooks] if hooks else []
-        readable = [place for path in (Path(program), Path(os.path.realpath(program))) for place in (path.parent, path)]
-        readable = [path for path in readable if path.is_dir() or not path.is_symlink()]
+        readable = [*program_places(Path(program))]
+        readable += [path for word in session.command[1:] if (path := Path(word)).is_absolute() and path.is_file()]
         readable += [session.script] if session.script else []
         if hooks:
             readable += [hooks / POLICY, hooks / CLIENT_SETTINGS]
@@ -335,7 +335,7 @@ def host_lists(config: Config, env: Mapping[str, str]) -> dict[str, tuple[str, .
 
 def has_unknown_hosts(config: Config) -> str:
     """The name of an agent whose hosts nobody has told; empty if all are known."""
-    if config.sandbox.allow_hosts or config.sandbox.network == "open":
+    if config.sandbox.allow_hosts or config.sandbox.network != "listed":
         return ""
     return next((name for name in used_agents(config) if not hasattr(find_agent(name), "hosts")), "")
 

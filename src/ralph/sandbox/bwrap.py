@@ -35,6 +35,8 @@ _PROXIED = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY
 _STEERING = ("LD_", "BASH_", "GCONV_PATH", "GLIBC_TUNABLES", "LOCPATH", "MALLOC_", "NLSPATH", "SHELLOPTS")
 """Beginnings of variables that make a program load or run files. They are for the command: `sh` and `bwrap` themselves,
 which run outside, would load a library that an agent left in the project."""
+_FOLDERS = ("TMPDIR", "TMP", "TEMP", "XDG_RUNTIME_DIR")
+"""Variables that name folders for temporary files and sockets. Most are hidden inside."""
 _OLDEST = (0, 5)
 _SIZES = (0, 7)
 _DISABLES_USERNS = (0, 8)
@@ -282,6 +284,9 @@ def _relay() -> bytes:
 
 def _environment(env: Mapping[str, str], wall: Wall, home: Path) -> dict[str, str]:
     inside = {name: value for name, value in env.items() if name not in _PROXIED or wall.is_network_open}
+    for name in _FOLDERS:
+        if name in inside and not any(Path(inside[name]).is_relative_to(folder) for folder in wall.writable):
+            del inside[name]  # /tmp is what programs use instead
     if inside.get("HOME", str(wall.home)) == str(wall.home):  # checks have a home of their own, in a writable folder
         inside |= {"HOME": str(home)}
     if wall.proxy is not None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from ralph.host.files import make_folder, read_state
 from ralph.host.git.command import ask, line
+from ralph.host.removal import remove_tree
 
 XDG = {
     "XDG_CACHE_HOME": ".cache",
@@ -46,22 +47,35 @@ _TOOLS = (
 """Where tools and what they download are in a home folder."""
 
 
+def own_path(home: Path, inner: str, *, is_folder: bool = False) -> Path:
+    """A path in a home folder that an agent has used, without what it may have planted on the way: links lead
+    elsewhere, and a file can be where a folder was."""
+    path, parts = home, Path(inner).parts
+    for number, part in enumerate(parts, 1):
+        path /= part
+        is_last = number == len(parts)
+        if path.is_symlink() or (path.exists() and path.is_dir() == (is_last and not is_folder)):
+            remove_tree(path)
+    return path
+
+
 def prepare_home(home: Path, base: Mapping[str, str]) -> None:
     """Make the home folder of the checkout. What it copies is as it is now, at the start of a run."""
     user_home = Path(base.get("HOME") or Path.home())
     for inner in ("tmp", *XDG.values(), ".cargo"):
-        make_folder(home / inner, private=True)
+        make_folder(own_path(home, inner, is_folder=True), private=True)
     settings = [(key, ask(user_home, "config", "--global", key).out) for key in _GIT_SETTINGS]
     lines = [f"[{key.partition('.')[0]}]\n\t{key.partition('.')[2]} = {_quoted(line(v))}\n" for key, v in settings if v]
-    (home / ".gitconfig").write_bytes(os.fsencode("".join(lines)))
+    own_path(home, ".gitconfig").write_bytes(os.fsencode("".join(lines)))
     cargo = Path(base.get("CARGO_HOME") or user_home / ".cargo")
     for inner in _LINKED:
         source, target = cargo / inner.removeprefix(".cargo/"), home / inner
+        if source.is_dir():
+            make_folder(own_path(home, str(Path(inner).parent), is_folder=True))
         if source.is_dir() and not os.path.lexists(target):
-            make_folder(target.parent)
             target.symlink_to(source)
     for inner in _COPIED:
-        _copy_file(user_home / inner, home / inner)
+        _copy_file(user_home / inner, own_path(home, inner))
 
 
 def _copy_file(source: Path, target: Path) -> None:
@@ -76,6 +90,19 @@ def _copy_file(source: Path, target: Path) -> None:
 
 def _quoted(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def program_places(program: Path) -> Iterator[Path]:
+    """A program, what is beside it, and what it was installed with: all of its `node_modules`, or its virtualenv."""
+    for path in dict.fromkeys((program, Path(os.path.realpath(program)))):
+        yield path.parent
+        if not path.is_symlink():
+            yield path
+        outer = [folder for folder in path.parents if folder.name == "node_modules"]
+        yield from outer[-1:]
+        if (path.parent.parent / "pyvenv.cfg").is_file():
+            yield path.parent.parent
+            yield from (Path(os.path.realpath(path.parent / name)).parent.parent for name in ("python", "python3"))
 
 
 def readable_folders(base: Mapping[str, str], env: Mapping[str, str], commands: Iterable[str]) -> list[Path]:

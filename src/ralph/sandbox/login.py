@@ -15,6 +15,7 @@ from typing import Any
 
 from ralph.core.ports import Login
 from ralph.host.files import make_folder, read_state, write_bytes
+from ralph.sandbox.home import own_path
 
 _CONFIG_FOLDER = ("CLAUDE_CONFIG_DIR", ".claude")
 """A variable that names another folder than the usual one in the home folder."""
@@ -25,7 +26,7 @@ def login(files: Iterable[Login], user_home: Path, inside: Path, env: Mapping[st
     """While a client runs, `inside`, its home folder there, has what it needs to log in."""
     before: dict[Login, bytes] = {}
     for file in files:
-        target = inside / file.path
+        target = own_path(inside, file.path)
         target.unlink(missing_ok=True)
         with contextlib.suppress(OSError, ValueError):
             data = _wanted(file, read_state(_original(file, user_home, env)))
@@ -37,7 +38,7 @@ def login(files: Iterable[Login], user_home: Path, inside: Path, env: Mapping[st
     finally:
         for file, data in before.items():
             with contextlib.suppress(OSError, ValueError):
-                _return(file, data, _original(file, user_home, env), inside / file.path)
+                _return(file, data, _original(file, user_home, env), inside)
 
 
 def _original(file: Login, user_home: Path, env: Mapping[str, str]) -> Path:
@@ -55,9 +56,10 @@ def _wanted(file: Login, data: bytes) -> bytes:
     return json.dumps({key: values[key] for key in file.keys if key in values}).encode()
 
 
-def _return(file: Login, before: bytes, original: Path, copy: Path) -> None:
+def _return(file: Login, before: bytes, original: Path, inside: Path) -> None:
     """Only a renewed login comes back, in place of the one that was copied: the same keys, in a regular file."""
-    if not file.comes_back or copy.is_symlink():
+    copy = Path(os.path.realpath(inside)) / file.path
+    if not file.comes_back or os.path.realpath(copy) != str(copy):  # a link leads to another file
         return
     now = read_state(copy)
     if now != before and read_state(original) == before and _shape(json.loads(now)) == _shape(json.loads(before)):
