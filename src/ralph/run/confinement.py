@@ -21,7 +21,7 @@ from ralph.core.ports import Agent, Session
 from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.git.command import git, line
 from ralph.host.process.enclosure import Enclosure
-from ralph.host.process.start import run, shell
+from ralph.host.process.start import Allowance, run, shell
 from ralph.proof.place import telling_line
 from ralph.run.agent_git import AgentGit
 from ralph.run.spec import RunSpec, run_folder
@@ -33,6 +33,7 @@ from ralph.sandbox.network import Network
 from ralph.sandbox.wall import Mount, Quota, Wall, Walled
 from ralph.session.choice import known_agents
 from ralph.session.hook_policy import PROTECTED, allowed_folders
+from ralph.session.limits import sandbox_allowance
 from ralph.state.clones import Clone
 from ralph.state.names import (
     AGENT_GIT,
@@ -93,6 +94,11 @@ class Confinement:
     def alias(self) -> Path | None:
         """The path of the user's checkout, if an agent finds its clone there, too."""
         return self._checkout if self._git is not None else None
+
+    @property
+    def allowance(self) -> Allowance:
+        folders = (self._spec.repo.root, self.home)
+        return sandbox_allowance(self._spec.config.agent, quota_of(self._spec.config), folders)
 
     def open(self) -> None:
         """Make the home folder, and run the set-up if it is not the one that ran last."""

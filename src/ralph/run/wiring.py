@@ -197,7 +197,7 @@ def _agent_runner(site: Site, tree: GitWorkTree) -> AgentRunner:
         canary=config.canary,
         ceiling=config.time_ceiling,
         time_left=site.time_left,
-        allowance=allowance_of(config.agent),
+        allowance=site.confinement.allowance if site.confinement else allowance_of(config.agent),
         note_session=tree.note_session,
         enter=site.confinement.agent if site.confinement else in_the_open,
     )

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
+
 from ralph.budget.settings import budget_of
 from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Config, minimum_grade
@@ -13,6 +16,7 @@ from ralph.core.review import OnCap
 from ralph.core.rules import Limits, OnLimit, OnStuck, Patience, Rules, VerdictRules
 from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS
 from ralph.host.process.start import Allowance
+from ralph.sandbox.wall import Quota
 from ralph.session.choice import known_agents, reviewer_of
 from ralph.session.steps import Planned
 
@@ -26,6 +30,24 @@ _DOUBTFUL = 3600.0
 
 def allowance_of(agent: Agent) -> Allowance:
     return Allowance(agent.max_processes, agent.max_memory_mb * 1_000_000, agent.max_file_mb * 1_000_000)
+
+
+def sandbox_allowance(agent: Agent, quota: Quota, folders: Sequence[Path]) -> Allowance:
+    """In a sandbox its own limits hold; one that the agent has besides can be lower."""
+    own = allowance_of(agent)
+
+    def lower(one: int, other: int) -> int:
+        return min(filter(None, (one, other)), default=0)
+
+    return Allowance(
+        processes=lower(own.processes, quota.processes),
+        memory=lower(own.memory, quota.memory_mb * 1_000_000),
+        file_size=lower(own.file_size, quota.disk_mb * 1_000_000),
+        cpu=quota.cpu_seconds,
+        disk=quota.disk_mb * 1_000_000,
+        folders=tuple(folders),
+        settings="sandbox.limits.{}",
+    )
 
 
 def rules_of(settings: Settings, traits: Traits, limits: Limits, steps: Planned) -> Rules:

@@ -47,6 +47,13 @@ class Allowance(Struct, frozen=True):
     """Bytes, of all its processes together where the system reports that."""
     file_size: int = 0
     """Bytes of one file."""
+    cpu: int = 0
+    """Seconds of processor time, of all its processes together."""
+    disk: int = 0
+    """Bytes by which `folders` may grow."""
+    folders: tuple[Path, ...] = ()
+    settings: str = "agent.max_{}"
+    """The names of the settings that set these limits."""
 
 
 UNLIMITED = Allowance()

@@ -12,12 +12,13 @@ import msgspec
 from msgspec import Struct
 
 from ralph.host.process.enclosure import Enclosure
+from ralph.host.process.growth import Growth
 from ralph.host.process.output import LineSplitter, Oversize, Pump, Tail, split_block
 from ralph.host.process.raw_log import RawLog
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import Allowance, CannotStart, before_start, finish, start
 from ralph.host.process.table import ProcessId
-from ralph.host.process.tree import Tree
+from ralph.host.process.tree import Tree, cpu_seconds
 
 _TICK = 1.0
 """Seconds between updates of the list of processes in the tree."""
@@ -211,6 +212,7 @@ class _Watch:
         self.pump = Pump(self._process, command.stdin, self._output.out, self._output.err, wake)
         self._silence = _Silence(limits.idle, watcher.signs_of_life) if limits.idle is not None else None
         self._looked = clock()
+        self._growth = Growth(command.allowance.folders) if command.allowance.disk else None
         self._excess = ""
         """Which limit the tree exceeds."""
 
@@ -279,11 +281,17 @@ class _Watch:
             self._tree.look()
             allowed = self._allowance
             processes, memory = self._tree.usage() if allowed.processes or allowed.memory else (0, 0)
+            name = allowed.settings.format
             if allowed.processes and processes > allowed.processes:
-                self._excess = f"it started {processes:,} processes; agent.max_processes is {allowed.processes:,}"
+                self._excess = f"it started {processes:,} processes; {name('processes')} is {allowed.processes:,}"
             elif allowed.memory and memory > allowed.memory:
                 used, most = memory / 1e6, allowed.memory / 1e6
-                self._excess = f"its processes use {used:,.0f} MB of memory; agent.max_memory_mb is {most:,.0f}"
+                self._excess = f"its processes use {used:,.0f} MB of memory; {name('memory_mb')} is {most:,.0f}"
+            elif allowed.cpu and (spent := cpu_seconds(self._tree.root)) > allowed.cpu:
+                self._excess = f"it used {spent:,.0f} s of processor time; {name('cpu_seconds')} is {allowed.cpu:,}"
+            elif self._growth is not None and (grown := self._growth.over(allowed.disk)):
+                used, most = grown / 1e6, allowed.disk / 1e6
+                self._excess = f"it wrote {used:,.0f} MB; {name('disk_mb')} is {most:,.0f}"
         return bool(self._excess)
 
     def _turn(self, seconds: float) -> None:

@@ -175,7 +175,7 @@ def _read_stat(pid: int) -> Row | None:
         start=f"{fields[19].decode()}@{_boot()}",
         state=fields[0].decode(),
         threads=int(fields[17]),
-        cpu=(int(fields[11]) + int(fields[12])) / _ticks(),
+        cpu=sum(map(int, fields[11:15])) / _ticks(),  # with that of children that have ended
         memory=int(fields[21]) * _page() if len(fields) > 21 else 0,
     )
 
