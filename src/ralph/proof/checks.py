@@ -36,7 +36,7 @@ from ralph.host.redaction import redact_struct
 from ralph.proof.acceptance import concealed
 from ralph.proof.check_run import run_check
 from ralph.proof.check_trouble import NotRunnable, finds_no_tests, why_not_runnable
-from ralph.proof.place import Place, Tell
+from ralph.proof.place import Place, Tell, Walls
 from ralph.proof.place import Ran as Outcome
 from ralph.proof.place_choice import Chosen
 from ralph.proof.values import Ran
@@ -131,6 +131,7 @@ class Checks:
         place: Place,
         find_place: FindPlace | None = None,
         pending: Callable[[Plan], Sequence[str]] = lambda _: (),
+        walls: Walls | None = None,
     ) -> None:
         """`place`: where the checks run until `find_place` has found a better one.
 
@@ -138,6 +139,7 @@ class Checks:
         `pending`: test files of stories that are still to be implemented. They fail by nature.
         """
         self._pending = pending
+        self._walls = walls
         self._candidate = ""
         self._hidden: Mapping[str, bytes] = {}
         self._place = place
@@ -421,7 +423,17 @@ class Checks:
 
     def run_command(self, name: str, command: str, *, timeout: float | None, cwd: str = "") -> CheckResult:
         bounded = self._bounded(timeout)
-        return run_check(name, command, root=self._root, env=self._env, timeout=bounded, cwd=cwd, stop=self._stop)
+        enclosure = self._walls.around_workspace() if self._walls else None
+        return run_check(
+            name,
+            command,
+            root=self._root,
+            env=self._env,
+            timeout=bounded,
+            cwd=cwd,
+            stop=self._stop,
+            enclosure=enclosure,
+        )
 
     def _bounded(self, timeout: float | None) -> float:
         return min(timeout or self._config.time_ceiling, self._config.time_ceiling)

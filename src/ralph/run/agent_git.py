@@ -93,6 +93,13 @@ class AgentGit:
                 text += f'[{section}]\n\t{name} = "{quoted}"\n'
         return text
 
+    def add_tree(self, index: Path) -> None:
+        """Add the objects of a pending commit, for hooks that look at it. Only right after `prepare`."""
+        tree = line(git(self._repo, "write-tree", index=index))
+        wanted = f"{tree}\n^{self._head}\n".encode()
+        pack = git(self._repo, "pack-objects", "--revs", "--stdout", "--quiet", "--thin", stdin=wanted)
+        git(self.git_dir, "unpack-objects", "-q", stdin=pack)
+
     def mounts(self, tree: Path, checkout: Path | None) -> tuple[Mount, ...]:
         """The clone, at its own path and at that of the user's checkout, with this repository in both."""
         pointer = self.folder / _POINTER

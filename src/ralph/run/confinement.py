@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -20,8 +21,10 @@ from ralph.core.fallback import parts
 from ralph.core.ports import Agent, Session
 from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.git.command import git, line
+from ralph.host.git.commit_hooks import HookCall
 from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.start import Allowance, run, shell
+from ralph.host.removal import remove_tree
 from ralph.proof.place import telling_line
 from ralph.run.agent_git import AgentGit
 from ralph.run.spec import RunSpec, run_folder
@@ -41,6 +44,7 @@ from ralph.state.names import (
     AGENT_OBJECTS,
     CLIENT_SETTINGS,
     GIT_TRACE,
+    HOOK_SESSIONS,
     NETWORK_LOG,
     POLICY,
     SANDBOX,
@@ -143,6 +147,30 @@ class Confinement:
 
     def around_workspace(self) -> Enclosure | None:
         return None if self._excused else self._walled(self._project_wall(), CHECKS)
+
+    @contextmanager
+    def hook(self, call: HookCall) -> Iterator[HookCall]:
+        """Commit hooks run code of the project as well: inside, with copies of what they are about."""
+        if self._excused:
+            yield call
+            return
+        if self._git is not None:
+            self._git.prepare()
+            self._git.add_tree(call.index)
+        folder = self._folder / AGENT_GIT / HOOK_SESSIONS
+        remove_tree(folder)
+        make_folder(folder, private=True)
+        inside = HookCall(call.hook, folder / "index", folder / "message" if call.message else None)
+        shutil.copyfile(call.index, inside.index)
+        if call.message and inside.message:
+            shutil.copyfile(call.message, inside.message)
+        if not call.hook.is_relative_to(self._spec.repo.root):
+            shutil.copytree(call.hook.parent, folder / call.hook.parent.name, symlinks=True)
+            inside = replace(inside, hook=folder / call.hook.parent.name / call.hook.name)
+        wall = self._walled(self._project_wall(writable=[folder]), CHECKS)
+        yield replace(inside, git_dir=self._git.git_dir if self._git else None, enclosure=wall)
+        if call.message and inside.message and not inside.message.is_symlink():
+            write_bytes(call.message, read_state(inside.message), durable=False)
 
     def may_excuse(self) -> bool:
         """Only before an agent has worked, on the user's own code, and only where no sandbox was asked for."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -131,7 +132,8 @@ def _work_tree(site: Site) -> GitWorkTree:
     )
     keep = ignored if limits.file_kb else None
     index, trace = site.state / INDEX, site.folder / GIT_TRACE
-    return GitWorkTree(site.spec.repo, index, hook_env, site.control.stop, keep, trace)
+    around = site.confinement.hook if site.confinement else nullcontext
+    return GitWorkTree(site.spec.repo, index, hook_env, site.control.stop, keep, trace, around)
 
 
 def _proving(
@@ -166,6 +168,7 @@ def _proving(
         place=workspace_place(request),
         find_place=lambda passing, without: choose_place(request, tree.committed(), passing, without),
         pending=tests.pending,
+        walls=site.confinement,
     )
     commits = site.steps.commits
     acceptance = StoryAcceptance(config, repo, tests, checks, tree, own.covers, journal.write, commits=commits)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from msgspec import Struct
@@ -11,6 +12,7 @@ from msgspec import Struct
 from ralph.core.text import clean
 from ralph.host.files import write_bytes
 from ralph.host.git.repo import Repo
+from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.start import CannotStart, run
 
@@ -38,22 +40,46 @@ def hooks_in_tree(repo: Repo) -> bytes | None:
     return None
 
 
+class HookCall(Struct, frozen=True):
+    """A hook to run, with the index of the pending commit and, for `commit-msg`, the file of its message."""
+
+    hook: Path
+    index: Path
+    message: Path | None = None
+    git_dir: Path | None = None
+    """Told to the hook, as git does in a linked worktree."""
+    enclosure: Enclosure | None = None
+
+
+Around = Callable[[HookCall], AbstractContextManager[HookCall]]
+"""The same call as it is where the hook can run: in a sandbox, its files are elsewhere."""
+
+
 class Hooks(Struct, frozen=True):
     """How hooks are run."""
 
     env: Mapping[str, str] = {}
     timeout: float = 300.0
     stop: StopSignal | None = None
+    around: Around = nullcontext
 
-    def run(self, repo: Repo, hook: Path, *args: str, index: Path) -> HookFailure | None:
+    def run(self, repo: Repo, hook: Path, *, index: Path, message: Path | None = None) -> HookFailure | None:
         """Run a hook as git would: in the root, with the index of the pending commit, and empty stdin."""
-        env = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
-        env |= {"GIT_INDEX_FILE": str(index), "GIT_EDITOR": ":", "GIT_PREFIX": "", "GIT_TERMINAL_PROMPT": "0"}
-        if repo.link:  # in a linked worktree git says where the git folder is
-            env["GIT_DIR"] = str(repo.git_dir)
-        argv, env = [str(hook), *args], {**env, **self.env}
+        ours = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+        env = {"GIT_EDITOR": ":", "GIT_PREFIX": "", "GIT_TERMINAL_PROMPT": "0"}
+        wanted = HookCall(hook, index, message, repo.git_dir if repo.link else None)
         try:
-            done = run(argv, cwd=repo.root, env=env, timeout=self.timeout, limit=_MOST_OUTPUT, stop=self.stop)
+            with self.around(wanted) as call:
+                env |= {"GIT_INDEX_FILE": str(call.index)} | ({"GIT_DIR": str(call.git_dir)} if call.git_dir else {})
+                done = run(
+                    [str(call.hook), *([str(call.message)] if call.message else [])],
+                    cwd=repo.root,
+                    env={**({} if call.enclosure else ours), **env, **self.env},
+                    timeout=self.timeout,
+                    limit=_MOST_OUTPUT,
+                    stop=self.stop,
+                    enclosure=call.enclosure,
+                )
         except CannotStart as error:
             return HookFailure(hook.name, 127, str(error))
         if done.ok:

@@ -396,7 +396,7 @@ def _run_hooks(
     if hook := hook_of(repo, "commit-msg"):
         file = index.with_name(f"{index.name}.message")
         file.write_text(message)
-        if failure := hooks.run(repo, hook, str(file), index=index):
+        if failure := hooks.run(repo, hook, index=index, message=file):
             return failure, message
         message = file.read_text(errors="replace")
     return None, message

@@ -7,6 +7,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from ralph.host.git.checkpoint import (
     undo_tampering,
 )
 from ralph.host.git.command import GitFailed, ask, git, line, names, printable
-from ralph.host.git.commit_hooks import Hooks
+from ralph.host.git.commit_hooks import Around, Hooks
 from ralph.host.git.commits import candidate_tree, commit_message, commit_story
 from ralph.host.git.config_files import Tampering
 from ralph.host.git.ignored import KeepIgnored, losses
@@ -63,8 +64,9 @@ class GitWorkTree:
         stop: StopSignal | None = None,
         ignored: KeepIgnored | None = None,
         trace: Path | None = None,
+        around_hooks: Around = nullcontext,
     ) -> None:
-        """`trace`: where the git processes of the agents report what they do."""
+        """`trace`: where the git processes of the agents report what they do. `around_hooks`: the sandbox of hooks."""
         self._trace = trace or Path(os.devnull)
         self._sessions: list[Session] = []
         """Since the checkpoint."""
@@ -72,7 +74,7 @@ class GitWorkTree:
         self._begun = time.time_ns()
         self._repo = repo
         self._index = index_file
-        self._hooks = Hooks(hook_env, stop=stop)
+        self._hooks = Hooks(hook_env, stop=stop, around=around_hooks)
         self._keep_ignored = ignored
         self._ignored = ""
         self._is_nobody_told = False
