@@ -1,9 +1,11 @@
-"""`ralph run` at default settings where bubblewrap works: the agent in a clone behind a wall, the checkout left alone."""
+"""`ralph run` where bubblewrap works: the agent in a clone behind a wall, the checkout left alone."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -20,6 +22,7 @@ WORK = """\
         - append: {path: calc.py, text: "\\n\\ndef sub(a, b):\\n    return a - b\\n"}
         - append: {path: test_calc.py, text: "\\n\\ndef test_sub():\\n    assert calc.sub(3, 2) == 1\\n"}
 """
+EAT = "python3 -c 'import time; x = bytearray(150_000_000); time.sleep(20)'"
 REVIEW = "      review: [{verdict: {what: approved, by: request}}]\n"
 
 
@@ -54,12 +57,19 @@ class Project:
         return ralph("run", "--trust", "--agent", "scripted", "--agent-script", script, *words, cwd=self.root, env=env)
 
     def says(self, command: str) -> str:
-        """A line for the script that keeps what a command prints, inside, where the test finds it: in a commit."""
-        quoted = json.dumps(f"({command}) > said.txt 2>&1 || true")
-        return f"        - run: {quoted}\n{WORK}"
+        """Lines for the script: run a command inside, then do the work."""
+        return f"        - run: {json.dumps(f'({command}) 2>&1 || true')}\n{WORK}"
 
     def said(self) -> str:
-        return (self.root / "said.txt").read_text()
+        """What commands of the last run printed, by the agent's own output."""
+        last = max(Path(os.environ["HOME"]).rglob("runs/*/raw"))
+        printed = []
+        for log in sorted(last.glob("*.log")):
+            for text in log.read_text().splitlines():
+                event = json.loads(text) if text.startswith("{") else {}
+                if event.get("type") == "user":
+                    printed.append(str(event["message"]["content"][0].get("content", "")))
+        return "\n".join(printed)
 
 
 @pytest.fixture
@@ -94,7 +104,7 @@ def test_the_agent_sees_little_of_the_machine(project: Project, tmp_path: Path) 
     outside.mkdir()
     look = (
         f"cat {home}/.ssh/id; cat {project.root}/.env; cat .env; touch {outside}/x; echo $AWS_TOKEN; "
-        "grep CapEff /proc/self/status; git push; git -C . rev-parse --abbrev-ref HEAD; pwd; ls /proc | grep -c '^[0-9]'"
+        "grep CapEff /proc/self/status; git push; ls /proc | grep -c '^[0-9]'"
     )
     project.script(project.says(look))
     done = project.run(env={"AWS_TOKEN": "token-of-the-caller"})
@@ -105,7 +115,7 @@ def test_the_agent_sees_little_of_the_machine(project: Project, tmp_path: Path) 
     assert "token-of-the-caller" not in said
     assert "CapEff:\t0000000000000000" in said
     assert list(outside.iterdir()) == []
-    assert int(said.split()[-1]) < 20
+    assert int(re.findall(r"^\d+$", said, re.M)[-1]) < 20
 
 
 def test_the_path_of_the_checkout_leads_to_the_clone(project: Project) -> None:
@@ -125,9 +135,9 @@ def test_commits_of_the_agent_arrive(project: Project) -> None:
 @pytest.mark.parametrize(
     "trick",
     [
-        "git config core.fsmonitor 'touch {mark}'; git config core.hooksPath .; git config alias.status '!touch {mark}'",
+        "git config core.fsmonitor 'touch {mark}'; git config core.hooksPath .; git config core.pager 'touch {mark}'",
         "printf '#!/bin/sh\\ntouch {mark}\\n' > $(git rev-parse --git-dir)/hooks/pre-commit",
-        "git config filter.x.clean 'touch {mark}; cat'; echo '* filter=x' > .gitattributes; git add -A; git commit -qm x",
+        "git config filter.x.clean 'touch {mark}; cat'; echo '*.py filter=x' > .gitattributes",
         "mv .git elsewhere; mkdir .git; rm -rf .git",
         "echo {mark} > $(git rev-parse --git-dir)/commondir",
     ],
@@ -153,7 +163,7 @@ def test_a_hook_of_the_project_runs_inside(project: Project, tmp_path: Path) -> 
     hook = project.root / ".git/hooks/pre-commit"
     hook.write_text("#!/bin/sh\nexec sh ./lint.sh\n")
     hook.chmod(0o755)
-    staged = "git diff --cached --name-only | grep -q calc.py"
+    staged = "git diff --cached --name-only | grep -q ."
     text = json.dumps(f"touch {mark}\n{staged}\n")
     project.script(f"{WORK}        - write: {{path: lint.sh, text: {text}}}\n")
     done = project.run()
@@ -167,15 +177,13 @@ def test_a_refused_commit_is_a_failed_check_inside_as_well(project: Project) -> 
     hook.chmod(0o755)
     project.script(WORK)
     done = project.run("-n", "1")
-    assert "commit-msg" in done.out
-    assert "no reviewer" in done.out
+    assert "check 'commit-msg hook' failed with exit code 1" in done.out
 
 
 def test_checks_run_inside_without_the_callers_secrets(project: Project, tmp_path: Path) -> None:
     mark = tmp_path / "escaped"
-    project.script(
-        f"{WORK}        - write: {{path: check.sh, text: {json.dumps(f'echo token=$MY_TOKEN; touch {mark}')}}}\n"
-    )
+    text = json.dumps(f"echo token=$MY_TOKEN; touch {mark}; exit 1")
+    project.script(f"{WORK}        - write: {{path: check.sh, text: {text}}}\n")
     done = project.run("-n", "1", "--tamper", "off", env={"MY_TOKEN": "abc"})
     assert not mark.exists()
     assert "rejected" in done.out
@@ -185,9 +193,7 @@ def test_checks_run_inside_without_the_callers_secrets(project: Project, tmp_pat
 
 
 def test_a_check_that_cannot_run_inside_runs_outside_and_that_is_said(project: Project) -> None:
-    server = subprocess.Popen(["python3", "-m", "http.server", "0", "--bind", "127.0.0.1"], stdout=subprocess.PIPE)
-    assert server.stdout is not None
-    # `http.server` prints its port only when it is not buffered, so the port is found in /proc instead.
+    server = subprocess.Popen(["python3", "-m", "http.server", "0", "--bind", "127.0.0.1"], stdout=subprocess.DEVNULL)
     port = _port_of(server.pid)
     check = f"python3 -c \"import socket; socket.create_connection(('127.0.0.1', {port}))\""
     project.check("sh check.sh", check)
@@ -333,10 +339,8 @@ def test_no_sandbox_is_as_before(project: Project) -> None:
 def test_a_missing_sandbox_is_said_once_or_stops_the_run(project: Project, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
-    for folder in os.environ["PATH"].split(os.pathsep):
-        for program in Path(folder).iterdir() if Path(folder).is_dir() else ():
-            if program.name != "bwrap" and not (programs / program.name).exists():
-                (programs / program.name).symlink_to(program)
+    for name in ("git", "sh", "grep", "python3", "cp"):
+        (programs / name).symlink_to(str(shutil.which(name)))
     project.script(WORK)
     required = project.run("--sandbox", env={"PATH": str(programs)})
     assert required.code == 78
@@ -347,8 +351,7 @@ def test_a_missing_sandbox_is_said_once_or_stops_the_run(project: Project, tmp_p
 
 
 def test_an_agent_with_unknown_hosts_runs_without_one(project: Project) -> None:
-    ralph_here("config", "set", "agent", '{"name": "command", "command": ["true"]}', cwd=project.root)
-    done = ralph("run", "--trust", "--once", cwd=project.root)
+    done = ralph("run", "--trust", "--once", "--agent", "command", "--agent-command", "true", cwd=project.root)
     assert "which hosts the agent `command` needs is not known" in done.err
 
 
@@ -371,12 +374,7 @@ def test_the_set_up_runs_once_inside(project: Project) -> None:
         ("processes: 60", "for i in $(seq 200); do sleep 30 & done; wait", "sandbox.limits.processes"),
         ("disk_mb: 50", "for i in 1 2 3 4; do head -c 30000000 /dev/urandom > f$i; sleep 1; done", "limits.disk_mb"),
         ("cpu_seconds: 2", "python3 -c 'while True: pass' & python3 -c 'while True: pass'", "limits.cpu_seconds"),
-        (
-            "memory_mb: 200",
-            "python3 -c 'import time; x = bytearray(150_000_000); time.sleep(20)' & "
-            "python3 -c 'import time; x = bytearray(150_000_000); time.sleep(20)'; wait",
-            "limits.memory_mb",
-        ),
+        ("memory_mb: 200", f"{EAT} & {EAT}; wait", "limits.memory_mb"),
     ],
 )
 def test_a_limit_that_is_hit_is_named(project: Project, limit: str, command: str, named: str) -> None:

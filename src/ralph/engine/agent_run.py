@@ -200,6 +200,7 @@ class AgentRunner:
         if listener.unread:
             notices.append(f"the agent `{agent.NAME}` cannot read some of its client's output: {listener.unread}")
         notices.append(f"{SURVIVED}: {', '.join(alive[:_FEW])}" if alive else "")
+        notices.append(ending.message if ending.how is host.How.EXITED else "")
         for notice in filter(None, notices):
             self._journal.write(Noted(notice, warning=True))
         self._note_session(calls.session(time.time(), reports_calls=agent.REPORTS_CALLS, quiet=silent))

@@ -206,6 +206,8 @@ class Confinement:
         mounts = self._git.mounts(root, self._checkout) if self._git else ()
         read_only = [spec.ref.root / name for name in PROTECTED]
         if self._checkout is None:
+            for name in ("hooks", "info"):
+                make_folder(root / ".git" / name) if (root / ".git").is_dir() else None
             read_only += [root / name for name in _GIT_READ_ONLY]
             mounts = (Mount(root / ".git", root / ".git", is_writable=True),)  # it cannot be moved away
         tools = readable_folders(self._env, self._env, ())

@@ -1,4 +1,4 @@
-"""How much was written to folders, without reading them all the time: free space tells when that is worth it."""
+"""How much was written to folders since a time, by the change times of files. Reading them takes little of the time."""
 
 from __future__ import annotations
 
@@ -7,34 +7,26 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+_SHARE = 20
+"""Between two looks pass this many times the duration of the last one."""
+
 
 class Growth:
     def __init__(self, folders: Sequence[Path]) -> None:
         self._folders = folders
         self._since = time.time()
-        self._free = _free(folders)
+        self._next = 0.0
 
     def over(self, most: int) -> int:
-        """The bytes of files that were written since, if they are more than `most`; otherwise 0."""
-        if self._free - _free(self._folders) <= most:
+        """The bytes of files that were written since, if they are more than `most`; otherwise, or if it is too early
+        to look again, 0."""
+        begun = time.monotonic()
+        if begun < self._next:
             return 0
-        grown = sum(_written(folder, self._since) for folder in self._folders)
-        if grown > most:
-            return grown
-        self._free = _free(self._folders) + grown  # somebody else wrote the rest
-        return 0
-
-
-def _free(folders: Sequence[Path]) -> int:
-    """On their file systems together."""
-    found: dict[int, int] = {}
-    for folder in folders:
-        try:
-            kept = os.statvfs(folder)
-            found[folder.stat().st_dev] = kept.f_bfree * kept.f_frsize
-        except OSError:
-            continue
-    return sum(found.values())
+        written = sum(_written(folder, self._since) for folder in self._folders)
+        now = time.monotonic()
+        self._next = now + _SHARE * (now - begun)
+        return written if written > most else 0
 
 
 def _written(folder: Path, since: float) -> int:
