@@ -1,4 +1,4 @@
-"""The repository that an agent in a sandbox works with: its own, made anew for every session.
+"""The repository that an agent in a sandbox works with: its own, made for every session.
 
 The loop's git folder is out of its reach, and git outside never reads this one: settings and hooks that the agent
 leaves there could start programs. Its commits are packed inside the sandbox and fetched from that file.

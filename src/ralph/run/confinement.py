@@ -45,12 +45,13 @@ from ralph.state.names import (
     CLIENT_SETTINGS,
     GIT_TRACE,
     HOOK_SESSIONS,
+    INDEX,
     NETWORK_LOG,
     POLICY,
     SANDBOX,
     SANDBOX_SETUP,
 )
-from ralph.state.places import home, plan_state, state_home, workspace_state
+from ralph.state.places import checkout_folder, home, plan_state, state_home, workspace_state
 from ralph.state.runs import journal_path
 
 AGENTS, CHECKS = "agent", "checks"
@@ -83,6 +84,10 @@ class Confinement:
         self._checkout = checkout
         self._folder = workspace_state(spec.ref.root, env) / SANDBOX
         self.home = self._folder / AGENT_HOME
+        self._shared: tuple[Path, ...] = ()
+        """Folders that one sandbox for agents and checks has to have from the start."""
+        if getattr(self._backend, "KEEPS", False):
+            self._shared = (spec.repo.root, checkout_folder(workspace_state(spec.ref.root, env), env))
         self._git: AgentGit | None = None
         if checkout is not None and self._backend.MOUNTS:
             scratch = self._folder / AGENT_GIT / plan_state(spec.ref, env).name
@@ -104,9 +109,11 @@ class Confinement:
         folders = (self._spec.repo.root, self.home)
         return sandbox_allowance(self._spec.config.agent, quota_of(self._spec.config), folders)
 
-    def open(self) -> None:
+    def open(self, tell: Callable[[str], None]) -> None:
         """Make the home folder, and run the set-up if it is not the one that ran last."""
         make_folder(self.home, private=True)
+        if (prepare := getattr(self._backend, "prepare", None)) is not None:  # an image to pull or build
+            prepare(self._program, self._spec.config.sandbox.image, tell)
         prepare_home(self.home, self._env)
         for path in self._spec.config.sandbox.files:
             if path.startswith("~/"):
@@ -138,7 +145,7 @@ class Confinement:
             return None
         wall = Wall(
             home=home(self._env),
-            writable=(folder,),
+            writable=tuple(dict.fromkeys((*self._shared, folder))),
             readable=tuple(self._outside(needed)),
             hidden=(*hidden, *self._hidden()),
             quota=quota_of(self._spec.config),
@@ -160,7 +167,7 @@ class Confinement:
         folder = self._folder / AGENT_GIT / HOOK_SESSIONS
         remove_tree(folder)
         make_folder(folder, private=True)
-        inside = HookCall(call.hook, folder / "index", folder / "message" if call.message else None)
+        inside = HookCall(call.hook, folder / INDEX, folder / "message" if call.message else None)
         shutil.copyfile(call.index, inside.index)
         if call.message and inside.message:
             shutil.copyfile(call.message, inside.message)
@@ -192,10 +199,11 @@ class Confinement:
             self._git.prepare()
         return self._walled(self._project_wall(), AGENTS)
 
-    def _walled(self, wall: Wall, hosts: str) -> Walled:
-        if self._spec.config.sandbox.network == "open":
+    def _walled(self, wall: Wall, hosts: str = "") -> Walled:
+        wall = replace(wall, image=self._spec.config.sandbox.image)
+        if self._spec.config.sandbox.network == "open" and hosts:
             wall = replace(wall, is_network_open=True)
-        elif self._network is not None:
+        elif self._network is not None and hosts:
             names = host_lists(self._spec.config, self._env)[hosts]
             wall = replace(wall, proxy=self._network.socket(hosts), hosts=names, forwards=self._network.forwards(hosts))
         return Walled(self._backend, self._program, wall)
@@ -215,7 +223,7 @@ class Confinement:
             home=home(self._env),
             home_source=self.home,
             writable=(
-                *dict.fromkeys((root, spec.ref.root)),
+                *dict.fromkeys((*self._shared, root, spec.ref.root)),
                 *git_folders,
                 *map(Path, allowed_folders(spec.config, spec.ref.root, self._env)),
                 *writable,
@@ -239,7 +247,7 @@ class Confinement:
 
     def _git_enclosure(self, git: AgentGit) -> Enclosure:
         wall = Wall(home=home(self._env), writable=(git.folder,), readable=(git.objects,), hidden=self._hidden())
-        return Walled(self._backend, self._program, wall)
+        return self._walled(wall)
 
     def _outside(self, paths: Iterable[Path]) -> list[Path]:
         """Neither in the workspace nor around it, nor around the home folder: that would show it again."""
@@ -328,7 +336,7 @@ def sandbox_line(settings: Settings, chosen: Chosen) -> str:
 
 @contextmanager
 def confined(
-    spec: RunSpec, chosen: Chosen, clone: Clone | None, env: Mapping[str, str]
+    spec: RunSpec, chosen: Chosen, clone: Clone | None, env: Mapping[str, str], tell: Callable[[str], None]
 ) -> Iterator[Confinement | None]:
     """The sandbox while a run lasts, with its proxy."""
     if chosen.backend is None:
@@ -348,7 +356,7 @@ def confined(
         may_excuse = is_own_code and not is_asked_for
         checkout = Path(clone.checkout) if clone else None
         confinement = Confinement(chosen, spec, env, network, checkout, may_excuse=may_excuse)
-        confinement.open()
+        confinement.open(tell)
         yield confinement
 
 

@@ -282,7 +282,7 @@ def _locked(
             if closed.what:  # no journal of this run will say it
                 tell(f"recovered: {closed.what}")
             raise
-        with confined(spec, chosen, clone, env) as confinement:
+        with confined(spec, chosen, clone, env, tell) as confinement:
             listeners: list[Listener] = [*caller.listeners, *pusher, *news]
             ended = _journaled(spec, target or branch, closed, caller, files, listeners, clock, confinement)
         finish_run(spec, ended, env, tell)

@@ -66,7 +66,7 @@ def open_inside(prepared: Launched, env: Mapping[str, str], tell: Tell, *, is_ch
     with _claimed(prepared, env), _in_place(spec, prepared, chosen, env, tell) as (placed, clone):
         log = journal_path(workspace_state(ref.root, env), OUTSIDE_RUNS).with_name(NETWORK_LOG)
         log.unlink(missing_ok=True)
-        with confined(placed, chosen, clone, env) as confinement:
+        with confined(placed, chosen, clone, env, tell) as confinement:
             assert confinement is not None, "there is a backend"
             enclosure = confinement.shell_wall()
             if is_check:

@@ -45,7 +45,7 @@ def choose(use: str, env: Mapping[str, str], *, image: str = "") -> Chosen:
     names = [use] if use in BACKENDS else [*(_WITH_IMAGE if image else _AUTO)]
     tried = []
     for name in names:
-        tried.append(try_backend(name, env))
+        tried.append(try_backend(name, env, image))
         if not tried[-1].why_not:
             return tried[-1]
     first = tried[0]
@@ -54,13 +54,13 @@ def choose(use: str, env: Mapping[str, str], *, image: str = "") -> Chosen:
     raise SetupError(f"no sandbox: {first.why_not}", hint=first.hint or "`ralph sandbox status` shows each kind")
 
 
-def try_backend(name: str, env: Mapping[str, str]) -> Chosen:
+def try_backend(name: str, env: Mapping[str, str], image: str = "") -> Chosen:
     """Look whether it is installed, then start one and try to get out of it."""
     backend = backend_of(name)
     found = backend.find(env)
     if found.why_not:
         return _not(backend, found)
-    proven = prove(backend, found)
+    proven = prove(backend, found, image=image)
     if proven.why_not:
         return _not(backend, proven)
     return Chosen(backend, found.program, found.version)

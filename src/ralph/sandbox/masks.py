@@ -32,7 +32,7 @@ _FOLDERS = (
     "/var/spool/at",
     "/lost+found",
 )
-"""With nothing for an agent in them, whoever runs it."""
+"""With nothing for an agent in them, whatever user runs it."""
 _DEEP = {"/": 1, "/boot": 1, "/etc": 3, "/var": 3, "/opt": 2, "/srv": 2, "/usr/local/etc": 2, "/mnt": 2, "/media": 2}
 """Folders that are searched for private files, and how deep."""
 _NEEDED = frozenset({"/bin", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/nix", "/opt", "/sbin", "/usr", "/var"})

@@ -37,6 +37,8 @@ from ralph.sandbox.wall import Found, Wall
 NAME = "sbx"
 TITLE = "Docker Sandboxes"
 MOUNTS = False
+KEEPS = True
+"""One sandbox for all that runs for a workspace."""
 SYNC_SECONDS = 2.5
 """After a command, until its files can be read here."""
 KVM = Path("/dev/kvm")
