@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -24,6 +25,12 @@ A project with five stories, real tests, and an agent that plays a script instea
 Ralph relies on none of these claims. It runs the tests itself, in a clean checkout, with and without the change, and
 has each story reviewed in a fresh session.
 """
+HOST = "https://example.org/"
+ATTEMPTS = """\
+This time every agent and every check is in a sandbox. Look around in it first: the home folder inside is another one,
+the key in ~/.ssh is not there, a file that is written outside of the clone is gone with the sandbox, and no host can
+be reached. The agent of US-001 tries the same.
+"""
 
 
 def main() -> int:
@@ -31,10 +38,11 @@ def main() -> int:
     parser.add_argument("--layouts", action="store_true", help="show the five layouts instead")
     parser.add_argument("--plain", action="store_true", help="print lines instead of the live view")
     parser.add_argument("--keep", action="store_true", help="keep the folder and print its path")
+    parser.add_argument("--sandbox", action="store_true", help="insist on a sandbox, and show what it refuses")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ralph-demo-"))
     try:
-        return demo(folder, plain=args.plain)
+        return demo(folder, plain=args.plain, sandbox=args.sandbox)
     finally:
         if args.keep:
             say(f"kept: {folder}")
@@ -42,16 +50,27 @@ def main() -> int:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def demo(folder: Path, *, plain: bool) -> int:
+def demo(folder: Path, *, plain: bool, sandbox: bool = False) -> int:
     project = folder / "textkit"
     shutil.copytree(EXAMPLE, project)
     env = environment(folder)
+    if sandbox:
+        plant(folder, project)
     for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "A text kit with one function"]):
         subprocess.run(["git", *command], cwd=project, env=env, check=True)
     say(INTRODUCTION)
     begun = time.monotonic()
-    show("ralph run --trust")
-    run = [sys.executable, "-m", "ralph", "run", "--trust", *(["--plain"] if plain else [])]
+    if sandbox:
+        say(ATTEMPTS)
+        outside = folder / "outside"
+        for command in ("ls -A ~ ~/.ssh", "cat ~/.ssh/id_ed25519", f"touch {outside} && ls {outside}"):
+            ralph(["sandbox", "exec", "--trust", "--sandbox", "--", "sh", "-c", command], project, env)
+        show(f"ls {outside}")
+        subprocess.run(["ls", str(outside)], env=env, check=False)
+        ralph(["sandbox", "exec", "--sandbox", "--", "git", "ls-remote", HOST], project, env)
+    options = ["--trust", *(["--sandbox"] if sandbox else [])]
+    show(f"ralph run {' '.join(options)}")
+    run = [sys.executable, "-m", "ralph", "run", *options, *(["--plain"] if plain else [])]
     code = subprocess.run(run, cwd=project, env=env, check=False).returncode
     for command in (
         ["git", "log", "--oneline", "--reverse"],
@@ -63,8 +82,31 @@ def demo(folder: Path, *, plain: bool) -> int:
         show(" ".join(command))
         real = [sys.executable, "-m", *command] if command[0] == "ralph" else command
         subprocess.run(real, cwd=project, env=env, check=True)
+    if sandbox:
+        ralph(["sandbox", "log"], project, env)
+        reached = [path for path in (folder / "outside", folder / "home" / "planted") if path.exists()]
+        say(f"\nOutside of the sandbox: {', '.join(map(str, reached)) or 'nothing'} was written.")
+        code = code or int(bool(reached))
     say(f"\nexit code {code}, {time.monotonic() - begun:.0f} s. Rejected work is kept: see `ralph rescue list` above.")
     return code
+
+
+def plant(folder: Path, project: Path) -> None:
+    """A key in the home folder of the demo, and an agent that tries to get at it in its first session."""
+    key = folder / "home" / ".ssh" / "id_ed25519"
+    key.parent.mkdir()
+    key.write_text("the private key of the demo\n")
+    script = project / "script.yaml"
+    text = script.read_text()
+    tries = (f"cat {key}", f"touch {folder}/outside ~/planted", f"git ls-remote {HOST}")
+    actions = "".join(f"        - run: {command} || true\n" for command in tries)
+    first = "        - say: A plain function and a test.\n"
+    script.write_text(text.replace(first, first + actions, 1))
+
+
+def ralph(arguments: list[str], project: Path, env: dict[str, str]) -> None:
+    show(shlex.join(["ralph", *arguments]))
+    subprocess.run([sys.executable, "-m", "ralph", *arguments], cwd=project, env=env, check=False)
 
 
 def environment(folder: Path) -> dict[str, str]:

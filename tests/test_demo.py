@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import subprocess
@@ -32,3 +33,27 @@ def test_its_first_story_is_implemented_reviewed_fixed_and_approved(tmp_path: Pa
     assert ended[3]["completes"]
     assert ended[3]["grade"] == "witnessed", "its new test fails without the change"
     assert "1 closed" in ralph("stats", cwd=project).out
+
+
+@pytest.mark.needs("bwrap")
+@pytest.mark.usefixtures("git_identity")
+def test_what_its_agent_tries_in_a_sandbox_is_refused(tmp_path: Path) -> None:
+    spec = importlib.util.spec_from_file_location("demo_loop", EXAMPLE.parent.parent / "scripts" / "demo_loop.py")
+    assert spec is not None
+    assert spec.loader is not None
+    demo_loop = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(demo_loop)
+    project = tmp_path / "textkit"
+    shutil.copytree(EXAMPLE, project)
+    env = demo_loop.environment(tmp_path)
+    demo_loop.plant(tmp_path, project)
+    for command in ("init -q -b main", "add -A", "commit -qm start"):
+        subprocess.run(["git", *command.split()], cwd=project, check=True)
+    done = ralph("run", "--plain", "--trust", "--sandbox", "-n", "1", cwd=project, env=env)
+    assert "the sandbox refused example.org:443" in done.out
+    assert "accepted US-001" in done.out
+    assert not (tmp_path / "outside").exists()
+    assert not (tmp_path / "home" / "planted").exists()
+    everything = [path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()]
+    assert any(b"No such file" in data for data in everything), "the attempts were made"
+    assert not any(b"the private key of the demo" in data for data in everything)
