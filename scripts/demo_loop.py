@@ -28,7 +28,7 @@ has each story reviewed in a fresh session.
 HOST = "https://example.org/"
 ATTEMPTS = """\
 This time every agent and every check is in a sandbox. Look around in it first: the home folder inside is another one,
-the key in ~/.ssh is not there, a file that is written outside of the clone is gone with the sandbox, and no host can
+the key in ~/.ssh is not there, a file that is written outside the clone is gone with the sandbox, and no host can
 be reached. The agent of US-001 tries the same.
 """
 
@@ -63,8 +63,8 @@ def demo(folder: Path, *, plain: bool, sandbox: bool = False) -> int:
     if sandbox:
         say(ATTEMPTS)
         outside = folder / "outside"
-        for command in ("ls -A ~ ~/.ssh", "cat ~/.ssh/id_ed25519", f"touch {outside} && ls {outside}"):
-            ralph(["sandbox", "exec", "--trust", "--sandbox", "--", "sh", "-c", command], project, env)
+        for script in ("ls -A ~ ~/.ssh", "cat ~/.ssh/id_ed25519", f"touch {outside} && ls {outside}"):
+            ralph(["sandbox", "exec", "--trust", "--sandbox", "--", "sh", "-c", script], project, env)
         show(f"ls {outside}")
         subprocess.run(["ls", str(outside)], env=env, check=False)
         ralph(["sandbox", "exec", "--sandbox", "--", "git", "ls-remote", HOST], project, env)
@@ -85,7 +85,7 @@ def demo(folder: Path, *, plain: bool, sandbox: bool = False) -> int:
     if sandbox:
         ralph(["sandbox", "log"], project, env)
         reached = [path for path in (folder / "outside", folder / "home" / "planted") if path.exists()]
-        say(f"\nOutside of the sandbox: {', '.join(map(str, reached)) or 'nothing'} was written.")
+        say(f"\nOutside the sandbox: {', '.join(map(str, reached)) or 'nothing'} was written.")
         code = code or int(bool(reached))
     say(f"\nexit code {code}, {time.monotonic() - begun:.0f} s. Rejected work is kept: see `ralph rescue list` above.")
     return code

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from ralph.config.layers import load
+from ralph.workspace.settings_check import sandbox_misfits
 from support.cli import Completed
 from support.loops import LoopProject, finish, run_ralph, short, start_ralph
 from support.terminals import Terminal
@@ -345,3 +348,17 @@ def test_an_open_network_is_said_at_each_run(project: LoopProject) -> None:
     done = run_ralph(project, "run", "--plain", "--once", RALPH_SANDBOX_NETWORK="open")
     assert "THE NETWORK IS OPEN" in done.err
     assert "NETWORK OPEN" in done.out
+
+
+def test_the_settings_of_its_page_are_valid(tmp_path: Path) -> None:
+    page = (Path(__file__).parents[2] / "docs" / "sandbox.md").read_text()
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.M | re.S)
+    keys = re.findall(r"`((?:sandbox|allow_paths|agent)[a-z_.]*): ([^`]+)`", page)
+    inline = [f"{': {'.join(key.split('.'))}: {value}{'}' * key.count('.')}" for key, value in keys]
+    assert len(blocks) + len(inline) > 10
+    (tmp_path / ".ralph").mkdir()
+    for text in (*blocks, *inline):
+        (tmp_path / ".ralph" / "config.yaml").write_text(text)
+        settings = load(root=tmp_path, layout="", name=None, env={}, flags={})
+        assert settings.warnings == (), text
+        assert not list(sandbox_misfits(settings)), text

@@ -1,4 +1,4 @@
-"""The sandbox of a plan, outside of a run: open it for a command or a terminal, and remove what it keeps."""
+"""The sandbox of a plan while no run works: open it for a command or a terminal, and remove what it keeps."""
 
 from __future__ import annotations
 
