@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -311,16 +312,15 @@ def test_in_place_git_and_the_settings_are_read_only(project: Project) -> None:
 
 
 def test_a_killed_run_is_continued_in_its_clone(project: Project) -> None:
-    project.script(f"{WORK}        - run: sleep 60\n")
+    sleep = f"sleep {9000 + os.getpid() % 1000}.5"
+    project.script(f"{WORK}        - run: {sleep}\n")
     script = project.root.parent / "script.yaml"
     argv = [sys.executable, "-m", "ralph", "run", "--trust", "--agent", "scripted", "--agent-script", str(script)]
     process = subprocess.Popen(argv, cwd=project.root, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    time.sleep(5)
+    assert _wait_until(lambda: _is_running(sleep)), "the agent has begun"
     process.kill()
     process.communicate()
-    time.sleep(1)
-    left = subprocess.run(["pgrep", "-f", "sleep 60"], capture_output=True, check=False).stdout.split()
-    assert left == [], "nothing inside outlives the loop"
+    assert _wait_until(lambda: not _is_running(sleep)), "nothing inside outlives the loop"
     assert project.git("status", "--porcelain") == ""
     project.script(WORK)
     done = project.run()
@@ -368,6 +368,27 @@ def test_the_set_up_runs_once_inside(project: Project) -> None:
     assert project.said().count("set up") == 1
 
 
+@pytest.mark.defaults
+def test_checks_find_what_the_set_up_installed(project: Project) -> None:
+    (project.root / "sandbox").mkdir()
+    tool = "mkdir -p ~/tools && printf '#!/bin/sh\\nexit 0\\n' > ~/tools/lint && chmod +x ~/tools/lint\n"
+    (project.root / "sandbox/setup.sh").write_text(tool)
+    project.check("python3 -m pytest -q", f"{os.environ['HOME']}/tools/lint .")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "set-up")
+    project.script(WORK)
+    done = project.run("--sandbox")
+    assert done.code == 0, done.out + done.err
+    assert "work is proven there" in done.out
+
+
+def test_in_a_git_worktree_commits_arrive_too(project: Project) -> None:
+    project.script(f"{WORK}        - run: git add -A && git commit -qm 'subtract, by the agent itself'\n")
+    done = project.run("--worktree")
+    assert done.code == 0, done.out + done.err
+    assert "subtract, by the agent itself" in project.git("log", "--format=%s", "--branches")
+
+
 @pytest.mark.parametrize(
     ("limit", "command", "named"),
     [
@@ -384,6 +405,19 @@ def test_a_limit_that_is_hit_is_named(project: Project, limit: str, command: str
     project.script(f"        - run: {json.dumps(command)}\n")
     done = project.run("-n", "1")
     assert named in done.out, done.out + done.err
+
+
+def _is_running(command: str) -> bool:
+    return subprocess.run(["pgrep", "-x", "-f", command], capture_output=True, check=False).returncode == 0
+
+
+def _wait_until(is_so: Callable[[], bool], seconds: float = 60) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if is_so():
+            return True
+        time.sleep(0.1)
+    return False
 
 
 def _port_of(pid: int) -> int:

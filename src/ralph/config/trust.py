@@ -138,6 +138,12 @@ _PERMISSIONS: dict[str, Any] = {
     "canary": "stop",
     "guard.enabled": True,
     "guard.allow": (),
+    "sandbox.use": "auto",
+    "sandbox.network": "listed",
+    "sandbox.allow_hosts": (),
+    "sandbox.files": (),
+    "sandbox.setup": "",
+    "sandbox.image": "",
 }
 """Keys that run a program or widen what the agent may do, with the value that does neither."""
 

@@ -28,6 +28,7 @@ from ralph.host.removal import remove_tree
 from ralph.proof.place import telling_line
 from ralph.run.agent_git import AgentGit
 from ralph.run.spec import RunSpec, run_folder
+from ralph.sandbox.bwrap import own_folders
 from ralph.sandbox.choice import Chosen, choose
 from ralph.sandbox.decisions import summary
 from ralph.sandbox.home import own_path, prepare_home, program_places, readable_folders
@@ -42,6 +43,7 @@ from ralph.state.names import (
     AGENT_GIT,
     AGENT_HOME,
     AGENT_OBJECTS,
+    CHECK_HOME,
     CLIENT_SETTINGS,
     GIT_TRACE,
     HOOK_SESSIONS,
@@ -83,13 +85,13 @@ class Confinement:
         """The journal."""
         self._checkout = checkout
         self._folder = workspace_state(spec.ref.root, env) / SANDBOX
-        self.home = self._folder / AGENT_HOME
+        self.home, self.check_home = self._folder / AGENT_HOME, self._folder / CHECK_HOME
         self._shared: tuple[Path, ...] = ()
         """Folders that one sandbox for agents and checks has to have from the start."""
         if getattr(self._backend, "KEEPS", False):
             self._shared = (spec.repo.root, checkout_folder(workspace_state(spec.ref.root, env), env))
         self._git: AgentGit | None = None
-        if checkout is not None and self._backend.MOUNTS:
+        if (checkout is not None or spec.repo.link) and self._backend.MOUNTS:
             scratch = self._folder / AGENT_GIT / plan_state(spec.ref, env).name
             trace = run_folder(spec.ref, spec.run, env) / GIT_TRACE
             self._git = AgentGit(spec.repo, scratch, self._folder / AGENT_OBJECTS, trace)
@@ -110,15 +112,14 @@ class Confinement:
         return sandbox_allowance(self._spec.config.agent, quota_of(self._spec.config), folders)
 
     def open(self, tell: Callable[[str], None]) -> None:
-        """Make the home folder, and run the set-up if it is not the one that ran last."""
-        make_folder(self.home, private=True)
+        """Make the home folders. An agent's is not that of checks: what it leaves there must not decide them."""
         if (prepare := getattr(self._backend, "prepare", None)) is not None:  # an image to pull or build
             prepare(self._program, self._spec.config.sandbox.image, tell)
-        prepare_home(self.home, self._env)
-        for path in self._spec.config.sandbox.files:
-            if path.startswith("~/"):
-                _copy_file(home(self._env) / path[2:], own_path(self.home, path[2:]))
-        self._set_up()
+        for own in (self.home, self.check_home):
+            prepare_home(make_folder(own, private=True), self._env)
+            for path in self._spec.config.sandbox.files:
+                if path.startswith("~/"):
+                    _copy_file(home(self._env) / path[2:], own_path(own, path[2:]))
 
     @contextmanager
     def agent(self, session: Session, agent: Agent, program: str) -> Iterator[Enclosure]:
@@ -143,17 +144,21 @@ class Confinement:
         """For checks: no login, and only the hosts that the settings list."""
         if self._excused:
             return None
+        readable = self._outside(needed)
         wall = Wall(
             home=home(self._env),
             writable=tuple(dict.fromkeys((*self._shared, folder))),
-            readable=tuple(self._outside(needed)),
+            readable=tuple(readable),
+            mounts=self._home_of_set_up((folder, *readable, *own_folders())),
             hidden=(*hidden, *self._hidden()),
             quota=quota_of(self._spec.config),
         )
         return self._walled(wall, CHECKS)
 
     def around_workspace(self) -> Enclosure | None:
-        return None if self._excused else self._walled(self._project_wall(), CHECKS)
+        if self._excused:
+            return None
+        return self._walled(replace(self._project_wall(), home_source=self.check_home), CHECKS)
 
     @contextmanager
     def hook(self, call: HookCall) -> Iterator[HookCall]:
@@ -174,10 +179,20 @@ class Confinement:
         if not call.hook.is_relative_to(self._spec.repo.root):
             shutil.copytree(call.hook.parent, folder / call.hook.parent.name, symlinks=True)
             inside = replace(inside, hook=folder / call.hook.parent.name / call.hook.name)
-        wall = self._walled(self._project_wall(writable=[folder]), CHECKS)
+        wall = self._walled(replace(self._project_wall(writable=[folder]), home_source=self.check_home), CHECKS)
         yield replace(inside, git_dir=self._git.git_dir if self._git else None, enclosure=wall)
         if call.message and inside.message and not inside.message.is_symlink():
             write_bytes(call.message, read_state(inside.message), durable=False)
+
+    def _home_of_set_up(self, shown: Iterable[Path]) -> tuple[Mount, ...]:
+        """What the set-up installed, read-only. Folders of the real home that are shown need a place in it."""
+        own = home(self._env)
+        if not self._backend.MOUNTS or not setup_of(self._spec, self._backend.NAME)[0]:
+            return ()
+        for path in shown:
+            if path.is_dir() and path.is_relative_to(own) and path != own:
+                make_folder(own_path(self.check_home, str(path.relative_to(own)), is_folder=True))
+        return (Mount(self.check_home, own),)
 
     def may_excuse(self) -> bool:
         """Only before an agent has worked, on the user's own code, and only where no sandbox was asked for."""
@@ -213,7 +228,7 @@ class Confinement:
         root, git_folders = spec.repo.root, [self._git.folder] if self._git else []
         mounts = self._git.mounts(root, self._checkout) if self._git else ()
         read_only = [spec.ref.root / name for name in PROTECTED]
-        if self._checkout is None:
+        if self._git is None:
             for name in ("hooks", "info"):
                 make_folder(root / ".git" / name) if (root / ".git").is_dir() else None
             read_only += [root / name for name in _GIT_READ_ONLY]
@@ -258,22 +273,25 @@ class Confinement:
         """The state folder may be outside the home folder."""
         return (state_home(self._env),)
 
-    def _set_up(self) -> None:
-        """`sandbox.setup`, or the project's script: once, until it changes."""
+    def set_up(self) -> None:
+        """`sandbox.setup`, or the project's script: once in each home folder, until it changes."""
         spec = self._spec
         command, key = setup_of(spec, self._backend.NAME)
         record = self._folder / SANDBOX_SETUP
         if not command or (record.is_file() and record.read_text() == key):
             return
         env = child_environment(self._env, spec.config.agent.env)
-        wall = self.shell_wall()
-        done = run(shell(command), cwd=spec.ref.root, env=env, timeout=spec.config.time_ceiling, enclosure=wall)
-        if not done.ok:
-            said = telling_line((done.out + done.err).decode("utf-8", "replace"))
-            raise SetupError(
-                f"the sandbox's set-up failed: `{command}`: {said}",
-                hint="`ralph sandbox exec` tries a command there; hosts that it needs go in sandbox.allow_hosts",
-            )
+        if self._git is not None:
+            self._git.prepare()
+        for own in (self.home, self.check_home):
+            wall = self._walled(replace(self._project_wall(), home_source=own), AGENTS)
+            done = run(shell(command), cwd=spec.ref.root, env=env, timeout=spec.config.time_ceiling, enclosure=wall)
+            if not done.ok:
+                said = telling_line((done.out + done.err).decode("utf-8", "replace"))
+                raise SetupError(
+                    f"the sandbox's set-up failed: `{command}`: {said}",
+                    hint="`ralph sandbox exec` tries a command there; hosts that it needs go in sandbox.allow_hosts",
+                )
         write_bytes(record, key.encode(), mode=0o600)
 
 

@@ -271,8 +271,9 @@ def _locked(
     target = clone.target if clone else ""
     pusher = [Pusher(spec.repo, env, tell, stop, target)] if spec.config.push == "after-story" else []
     # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.
-    with Lock(state / RUN_LOCK).held_by(owner), Lock(spec.repo.git_dir / GIT_LOCK).held_by(owner), marked(state):
-        closed = close_killed_runs(spec, files, env, stop, clock)
+    locks = Lock(state / RUN_LOCK).held_by(owner), Lock(spec.repo.git_dir / GIT_LOCK).held_by(owner)
+    with locks[0], locks[1], marked(state), confined(spec, chosen, clone, env, tell) as confinement:
+        closed = close_killed_runs(spec, files, env, stop, clock, confinement)
         found = situation(spec.repo)
         if not closed.what:  # what was recovered is told by the run
             stop.refuse_to_start()
@@ -282,9 +283,10 @@ def _locked(
             if closed.what:  # no journal of this run will say it
                 tell(f"recovered: {closed.what}")
             raise
-        with confined(spec, chosen, clone, env, tell) as confinement:
-            listeners: list[Listener] = [*caller.listeners, *pusher, *news]
-            ended = _journaled(spec, target or branch, closed, caller, files, listeners, clock, confinement)
+        if confinement is not None:
+            confinement.set_up()
+        listeners: list[Listener] = [*caller.listeners, *pusher, *news]
+        ended = _journaled(spec, target or branch, closed, caller, files, listeners, clock, confinement)
         finish_run(spec, ended, env, tell)
         for push in pusher:
             push.finish(ended)

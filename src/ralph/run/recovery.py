@@ -32,6 +32,7 @@ from ralph.journal.records import Journal, Newer, cut_torn_tail, read, read_for_
 from ralph.journal.sinks.sink import Sinks
 from ralph.journal.sinks.table import make_sinks
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
+from ralph.run.confinement import Confinement
 from ralph.run.repository import ours
 from ralph.run.spec import RunSpec, run_folder
 from ralph.run.wiring import make_run
@@ -72,11 +73,19 @@ class Closed(Struct, frozen=True):
 
 
 def close_killed_runs(
-    spec: RunSpec, files: WorkspaceFiles, env: Mapping[str, str], stop: StopSignal, clock: Callable[[], float]
+    spec: RunSpec,
+    files: WorkspaceFiles,
+    env: Mapping[str, str],
+    stop: StopSignal,
+    clock: Callable[[], float],
+    confinement: Confinement | None = None,
 ) -> Closed:
-    """Of this plan, and of another one in the same working tree. The caller holds both locks."""
+    """Of this plan, and of another one in the same working tree. The caller holds both locks.
+
+    `confinement`: the sandbox, for hooks of a commit that is made now.
+    """
     elsewhere = _close_other(spec, env, stop, clock)
-    recovered, feedback = _recover_last(spec, env, stop, sinks_of(spec.ref, files, env), clock)
+    recovered, feedback = _recover_last(spec, env, stop, sinks_of(spec.ref, files, env), clock, confinement)
     clear_stale_locks(spec.repo)
     return Closed(elsewhere, recovered, feedback)
 
@@ -130,7 +139,12 @@ def close_worktrees(ref: PlanRef, env: Mapping[str, str], stop: StopSignal, tell
 
 
 def _recover_last(
-    spec: RunSpec, env: Mapping[str, str], stop: StopSignal, sinks: Sinks, clock: Callable[[], float]
+    spec: RunSpec,
+    env: Mapping[str, str],
+    stop: StopSignal,
+    sinks: Sinks,
+    clock: Callable[[], float],
+    confinement: Confinement | None = None,
 ) -> tuple[Recovered | None, dict[str, str]]:
     """Close the plan's last run if it was killed, and take over the failures of its attempts."""
     state = plan_state(spec.ref, env)
@@ -171,7 +185,7 @@ def _recover_last(
         old = RunSpec(run=last, ref=spec.ref, settings=spec.settings, repo=spec.repo)
         make_folder(run_folder(spec.ref, last, env), private=True)
         close_sessions(journal, records, prices_of(spec.settings.config, spec.ref.root))
-        what = recover(make_run(old, journal, Control(stop, clock), env), records)
+        what = recover(make_run(old, journal, Control(stop, clock), env, confinement=confinement), records)
     finally:
         journal.close()
     for event in told:

@@ -68,6 +68,7 @@ def open_inside(prepared: Launched, env: Mapping[str, str], tell: Tell, *, is_ch
         log.unlink(missing_ok=True)
         with confined(placed, chosen, clone, env, tell) as confinement:
             assert confinement is not None, "there is a backend"
+            confinement.set_up()
             enclosure = confinement.shell_wall()
             if is_check:
                 enclosure = confinement.around_workspace() or enclosure

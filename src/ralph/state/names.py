@@ -24,7 +24,8 @@ RUNS, PLANS, PLANNING, WORKTREES = "runs", "plans", "planning", "worktrees"
 CLONES, SANDBOX = "clones", "sandbox"
 
 # Of the sandbox of a workspace.
-AGENT_HOME, AGENT_OBJECTS, AGENT_GIT, SANDBOX_SETUP = "agent-home", "objects.git", "agent-git", "setup.json"
+AGENT_HOME, CHECK_HOME, AGENT_OBJECTS, AGENT_GIT = "agent-home", "check-home", "objects.git", "agent-git"
+SANDBOX_SETUP = "setup.json"
 
 # Of a plan.
 RUN_LOCK, EDIT_LOCK = "run.lock", "edit.lock"
@@ -86,6 +87,7 @@ FILES = tuple(
         (f"WORKSPACE/{WORKTREES}/RUN/", "run", "the git worktree of a run"),
         (f"WORKSPACE/{CLONES}/PLAN/", "run", "the clone in which agents work, a git worktree for the loop"),
         (f"WORKSPACE/{SANDBOX}/{AGENT_HOME}/", "run", "the home folder of agents in a sandbox"),
+        (f"WORKSPACE/{SANDBOX}/{CHECK_HOME}/", "run", "the home folder of checks in a sandbox"),
         (f"WORKSPACE/{SANDBOX}/{AGENT_OBJECTS}/", "run", "the history that agents in a sandbox can read"),
         (f"WORKSPACE/{SANDBOX}/{AGENT_GIT}/PLAN/", "run", "the repository that agents in a sandbox write to"),
         (f"WORKSPACE/{SANDBOX}/{SANDBOX_SETUP}", "run", "what the sandbox was set up with"),
