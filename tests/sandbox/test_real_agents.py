@@ -66,11 +66,9 @@ REFUSED = ("write-outside", "write-etc", "read-ssh", "read-state", "reach-host",
 
 
 @pytest.fixture
-def outside() -> Iterator[Path]:
-    """A folder that exists inside, too, and that this user may write to."""
-    parent = next((p for p in (Path("/var/lib"), Path("/opt")) if os.access(p, os.W_OK)), None)
-    if parent is None:
-        pytest.skip("there is no folder outside of the temporary ones that this user may write to")
+def outside(tmp_path: Path) -> Iterator[Path]:
+    """A folder that this user may write to; for root one that exists inside, too."""
+    parent = next((p for p in (Path("/var/lib"), Path("/opt")) if os.access(p, os.W_OK)), tmp_path)
     folder = parent / f"ralph-test-{secrets.token_hex(4)}"
     folder.mkdir()
     yield folder
@@ -151,7 +149,7 @@ def test_claude_code_works_in_the_sandbox_and_stays_in_it(tmp_path: Path, outsid
         *(write(project, "s1.txt"), use("Bash", command=TESTS), claim(project), say()),
         *(write(project, "s2.txt"), use("Bash", command="git add s2.txt && git commit -qm 'Add the second file'")),
         *(claim(project), say()),
-        *(use("Read", file_path=key), use("Write", file_path=str(outside / "by-tool"), content="x\n")),
+        *(use("Read", file_path=key), use("Write", file_path="/etc/ralph-test-by-tool", content="x\n")),
         *(write(project, "probe.py", PROBE), use("Bash", command=probe(project, outside))),
         *(write(project, "s3.txt"), claim(project), say()),
     ]
@@ -160,6 +158,7 @@ def test_claude_code_works_in_the_sandbox_and_stays_in_it(tmp_path: Path, outsid
     assert all(FLAG in event["argv"] for event in ran.of("AgentStarted"))
     denied = [(e["tool"], e["category"]) for e in ran.of("HookAnswered") if e["answer"] == "deny"]
     assert denied == [("Read", "exfiltration"), ("Write", "protected-path")], "its hooks run inside"
+    assert not Path("/etc/ralph-test-by-tool").exists()
     assert '"accessToken": "old"' in answers["login"]
     mine = json.loads((project.home / ".claude/.credentials.json").read_text())
     assert mine["claudeAiOauth"] == {"accessToken": "renewed", "refreshToken": "r", "expiresAt": 2}
@@ -183,6 +182,13 @@ def test_another_client_works_in_the_sandbox_and_stays_in_it(tmp_path: Path, out
     assert json.loads((project.home / ".claude/.credentials.json").read_text()) == LOGIN
 
 
+def link_or_copy(source: str, target: str) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # another file system, or another owner
+        shutil.copy2(source, target)
+
+
 def installed_in_home(home: Path, name: str) -> str:
     """As `npm install --global` with a prefix in the home folder installs it: a link to a program among packages."""
     program = OTHER_CLIENTS / name
@@ -190,7 +196,7 @@ def installed_in_home(home: Path, name: str) -> str:
     scope = Path(os.path.realpath(program)).relative_to(packages.resolve()).parts[0]
     prefix = home / ".npm-packages"
     target = prefix / "lib" / "node_modules"
-    shutil.copytree(packages / scope, target / scope, copy_function=os.link, symlinks=True)
+    shutil.copytree(packages / scope, target / scope, copy_function=link_or_copy, symlinks=True)
     link = prefix / "bin" / name
     link.parent.mkdir(parents=True)
     link.symlink_to(target / Path(os.path.realpath(program)).relative_to(packages.resolve()))
