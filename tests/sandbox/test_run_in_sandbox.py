@@ -224,6 +224,12 @@ def test_a_service_of_the_machine_can_be_allowed(project: Project) -> None:
         server.wait()
 
 
+def test_paths_of_the_settings_that_lead_out_of_the_workspace(project: Project) -> None:
+    project.script(WORK)
+    done = ralph("run", "--trust", "--agent", "scripted", "--agent-script", "../script.yaml", cwd=project.root)
+    assert done.code == 0, done.out + done.err
+
+
 def test_a_refused_host_is_named(project: Project) -> None:
     fetch = "python3 -c \"import urllib.request as u; u.urlopen('https://example.org', timeout=5)\""
     project.script(project.says(fetch))

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import msgspec
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ralph.config.schema import Config
 from ralph.core.errors import SetupError
@@ -200,6 +201,23 @@ def digest(path: Path) -> str:
         data = os.fsencode(path.readlink()) if path.is_symlink() else read_state(path)
         return hashlib.sha256(data).hexdigest()
     return ""
+
+
+def anchored(config: Config, clone: Clone) -> Config:
+    """Paths in the settings that lead to files which the clone does not have: those of the user's workspace."""
+    here, there = Path(clone.workspace), Path(clone.root)
+
+    def anchor(path: str) -> str:
+        is_relative = bool(path) and not path.startswith(("/", "~"))
+        return str(here / path) if is_relative and (here / path).exists() and not (there / path).exists() else path
+
+    def command(argv: tuple[str, ...]) -> tuple[str, ...]:
+        return (anchor(argv[0]), *argv[1:]) if argv and "/" in argv[0] else argv
+
+    agent = replace(config.agent, script=anchor(config.agent.script), command=command(config.agent.command))
+    review = replace(config.review, command=command(config.review.command))
+    folders = tuple(os.path.normpath(here / path) if path.startswith("..") else path for path in config.allow_paths)
+    return replace(config, agent=agent, review=review, prompt=anchor(config.prompt), allow_paths=folders)
 
 
 def _provide(opened: Opened, config: Config, env: Mapping[str, str]) -> None:

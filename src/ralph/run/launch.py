@@ -45,7 +45,7 @@ from ralph.plans.lint import unwritten
 from ralph.proof.checks import AskBaseline
 from ralph.proof.records import reopen_lost
 from ralph.review.material import refuse_unknown_reviewers
-from ralph.run.clones import bring_back, open_clone
+from ralph.run.clones import anchored, bring_back, open_clone
 from ralph.run.clones import why_not as why_no_clone
 from ralph.run.confinement import Confinement, choose_sandbox, confined, inside, sandbox_line
 from ralph.run.context_size import warning
@@ -205,7 +205,8 @@ def _place(prepared: Launched, caller: Caller, chosen: Chosen) -> tuple[RunSpec,
         if not wants_clone(spec, chosen, env, caller.tell):
             return spec, "", None
         opened = open_clone(spec, prepared.plan, env, caller.tell)
-        spec = msgspec.structs.replace(spec, ref=opened.ref, repo=opened.repo, is_clone=True)
+        settings = msgspec.structs.replace(settings, config=anchored(settings.config, opened.clone))
+        spec = msgspec.structs.replace(spec, ref=opened.ref, repo=opened.repo, settings=settings, is_clone=True)
         return spec, "", opened.clone
     unfinished = unfinished_worktree(ref, repo, env)
     ref, repo, branch = unfinished or open_worktree(ref, repo, run, env)

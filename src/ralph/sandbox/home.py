@@ -118,4 +118,4 @@ def readable_folders(base: Mapping[str, str], env: Mapping[str, str], commands: 
         if folder.name in ("bin", "sbin", "shims", "Scripts"):
             folders.append(folder.parent)
     too_much = {Path("/"), own, own / ".local", *own.parents, *TEMPORARY}
-    return [folder for folder in dict.fromkeys(folders) if folder not in too_much and folder.exists()]
+    return [folder for folder in dict.fromkeys(folders) if folder not in too_much and os.access(folder, os.R_OK)]
