@@ -175,8 +175,8 @@ def test_a_terminated_command_leaves_nothing_behind(project: LoopProject) -> Non
 def test_a_shell_has_job_control_and_follows_the_size_of_the_window(project: LoopProject) -> None:
     terminal = Terminal(project, "sandbox", "shell", SHELL="/bin/bash")
     terminal.until("leave with `exit`")
-    terminal.press(b"echo $((6*7))\n")
-    terminal.until("42")
+    terminal.press(b"echo $((6*7000))\n")
+    terminal.until("42000")
     terminal.press(b"sleep 100\n")
     time.sleep(0.5)
     terminal.press(b"\x03")
@@ -197,9 +197,10 @@ def test_a_shell_has_job_control_and_follows_the_size_of_the_window(project: Loo
 def test_a_closed_window_ends_the_shell(project: LoopProject) -> None:
     terminal = Terminal(project, "sandbox", "shell", SHELL="/bin/sh")
     terminal.until("leave with `exit`")
-    terminal.press(b"echo $((6*7)); sleep 4712\n")
-    terminal.until("42")
+    terminal.press(b"echo $((6*7000)); sleep 4712\n")
+    terminal.until("42000")
     assert terminal.hang_up() == 129
+    assert clone_record(project) == []
     assert "4712" not in subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
 
 

@@ -12,7 +12,7 @@ from ralph.cli.words import clock
 from ralph.core.errors import UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line, plural
-from ralph.host.process.foreground import is_terminal, run_here
+from ralph.host.process.foreground import is_terminal, run_here, stoppable
 from ralph.host.process.table import require_process_control
 from ralph.run.launch import agree
 from ralph.run.sandbox_status import BackendState, HostOrigin, Status, status
@@ -119,7 +119,8 @@ def open_shell(args: Namespace) -> int:
             "stdin, stdout and stderr have to be a terminal for a shell",
             hint="`ralph sandbox exec -- COMMAND` runs one command",
         )
-    with open_inside(_prepared(args), os.environ, note, is_check=False) as inside:
+    prepared = _prepared(args)
+    with stoppable(), open_inside(prepared, os.environ, note, is_check=False) as inside:
         note(f"in {inside.title}, as the agent sees it, in {inside.cwd}; leave with `exit`")
         return _run([shell_of(os.environ)], inside)
 
@@ -128,7 +129,8 @@ def run_command(args: Namespace) -> int:
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
     if not command:
         raise UsageError("no command", hint="for instance `ralph sandbox exec -- npm test`")
-    with open_inside(_prepared(args), os.environ, note, is_check=args.check) as inside:
+    prepared = _prepared(args)
+    with stoppable(), open_inside(prepared, os.environ, note, is_check=args.check) as inside:
         return _run(command, inside)
 
 

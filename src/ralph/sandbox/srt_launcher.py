@@ -29,7 +29,8 @@ from ralph.host.process.tree import adopt_orphans
 
 _CHUNK = 65536
 _LONGEST_KILL = 5.0
-_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_NAMES = ("SIGTERM", "SIGINT", "SIGHUP")
+_SIGNALS = tuple(getattr(signal, name) for name in _NAMES if hasattr(signal, name))  # Windows has no SIGHUP
 
 
 def main(arguments: Sequence[str]) -> int:

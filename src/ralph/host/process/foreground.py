@@ -7,10 +7,12 @@ as its own, because it is ours. So there is another one between them, and bytes,
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import select
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +22,8 @@ from ralph.host.process.enclosure import Enclosure, Start
 from ralph.host.process.start import why_not_started
 
 _CHUNK = 65536
+_GRACE = 2.0
+"""Seconds between SIGTERM and SIGKILL."""
 
 
 def is_terminal() -> bool:
@@ -30,8 +34,7 @@ def run_here(argv: Sequence[str], *, cwd: Path, env: Mapping[str, str], enclosur
     """Run a command to its end: its exit code, as a shell reports it, and what its enclosure reports about the end."""
     sys.stdout.flush()
     sys.stderr.flush()
-    with _stoppable():
-        return _relayed(argv, cwd, env, enclosure) if is_terminal() else _inherited(argv, cwd, env, enclosure)
+    return _relayed(argv, cwd, env, enclosure) if is_terminal() else _inherited(argv, cwd, env, enclosure)
 
 
 def _inherited(argv: Sequence[str], cwd: Path, env: Mapping[str, str], enclosure: Enclosure) -> tuple[int, str]:
@@ -57,7 +60,7 @@ def _relayed(argv: Sequence[str], cwd: Path, env: Mapping[str, str], enclosure: 
         process = _start(argv, Start(tuple(argv), cwd, env, is_terminal=True), enclosure, make)
         os.close(theirs)
         with _raw_terminal(), _follow_size(ours):
-            return _finish(process, enclosure, lambda: _relay(ours, process))
+            return _finish(process, enclosure, lambda: _relay_until_closed(ours, process))
     finally:
         os.close(ours)
 
@@ -72,16 +75,61 @@ def _start(
 
 
 def _finish(process: Popen[bytes], enclosure: Enclosure, wait: Callable[[], object]) -> tuple[int, str]:
-    try:
-        wait()
-    finally:
-        if process.poll() is None:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-        problem = enclosure.end(process)
+    with _ended_by_signals(process) as received:
+        try:
+            wait()
+        finally:
+            if process.poll() is None:
+                _end(process)
+            process.wait()
+            problem = enclosure.end(process)
+    if received:
+        raise SystemExit(128 + received[0])
     code = process.returncode
     return (128 - code if code < 0 else code), problem
+
+
+@contextmanager
+def _ended_by_signals(process: Popen[bytes]) -> Iterator[list[int]]:
+    """A signal that would end this process ends the command, and then this one.
+
+    The handler raises nothing: an exception in the middle of `Popen.poll` would leave its lock taken for ever.
+    """
+    received: list[int] = []
+
+    def stop(number: int, _frame: object) -> None:
+        received.append(number)
+        _end(process)
+
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.signal(number, stop) for number in numbers}
+    try:
+        yield received
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _end(process: Popen[bytes]) -> None:
+    """SIGTERM first: what stands between us and the command may have to clean up."""
+
+    def send(number: int) -> None:
+        if process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+
+    send(signal.SIGTERM)
+    later = threading.Timer(_GRACE, send, (signal.SIGKILL,))
+    later.daemon = True
+    later.start()
+
+
+def _relay_until_closed(ours: int, process: Popen[bytes]) -> None:
+    try:
+        _relay(ours, process)
+    except OSError as error:
+        if error.errno != errno.EIO:  # the user's terminal is gone
+            raise
 
 
 def _relay(ours: int, process: Popen[bytes]) -> None:
@@ -124,7 +172,8 @@ def _raw_terminal() -> Iterator[None]:
     try:
         yield
     finally:
-        termios.tcsetattr(0, termios.TCSADRAIN, before)
+        with contextlib.suppress(OSError, termios.error):  # its window may be closed
+            termios.tcsetattr(0, termios.TCSADRAIN, before)
 
 
 @contextmanager
@@ -143,8 +192,8 @@ def _follow_size(ours: int) -> Iterator[None]:
 
 
 @contextmanager
-def _stoppable() -> Iterator[None]:
-    """A signal that would end this process ends the command first, whatever it is in."""
+def stoppable() -> Iterator[None]:
+    """A signal that would end this process leaves by way of all that has to be cleaned up."""
 
     def stop(number: int, _frame: object) -> None:
         raise SystemExit(128 + number)
