@@ -158,3 +158,25 @@ def test_node_modules_are_there_and_npm_ci_works_from_a_registry_on_the_list(tmp
     is_proven(project, done)
     assert "added 1 package" in done.out
     assert (project.root / "price.js").read_text() == "module.exports = 8\n"
+
+
+def test_an_agent_in_a_virtualenv_of_the_home_folder_has_its_packages(tmp_path: Path) -> None:
+    """Not on PATH, and its folder is hidden inside, but for what it was installed with."""
+    home = tmp_path / "home"
+    environment = home / "tools" / "agent"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(environment)], check=True)
+    [packages] = environment.glob("lib/python*/site-packages")
+    (packages / "agent_library.py").write_text(
+        "from pathlib import Path\n\n\ndef work():\n    Path('s1.txt').touch()\n"
+    )
+    (home / "tools" / "private.txt").write_text("not for agents\n")
+    program = environment / "bin" / "agent"
+    program.write_text(
+        f"#!{environment}/bin/python\nimport os, agent_library\nagent_library.work()\n"
+        f"print('BESIDE', os.listdir({str(home / 'tools')!r}))\nos.system({CLAIM!r})\n"
+    )
+    program.chmod(0o755)
+    agent = {"name": "command", "command": [str(program)]}
+    project = Project(tmp_path, agent=agent, sandbox={"network": "none"})
+    done = run(project)
+    assert (done.code, "BESIDE ['agent']" in done.out) == (0, True), done.out + done.err
