@@ -290,7 +290,11 @@ def events_of(read: Reader, line: bytes, on_error: Callable[[Exception], object]
 
 
 class Agent(Protocol):
-    """The command line of a coding agent. Each is a module."""
+    """The command line of a coding agent. Each is a module.
+
+    For a sandbox it may also have `hosts(env)`, the hosts that the client contacts, in the form of
+    `sandbox.allow_hosts`, and `LOGIN`, a tuple of `Login`.
+    """
 
     @property
     def NAME(self) -> str: ...

@@ -13,17 +13,24 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Mapping
 from typing import Any
 
 from ralph.core.agent import AgentEvent, Limit, Result, Text, Tokens, ToolUse, Trouble
 from ralph.core.errors import SetupError
-from ralph.core.ports import Launch, Reader, Session
+from ralph.core.ports import Launch, Login, Reader, Session
 
 NAME = "acme"
 TITLE = "Acme"
 ENV = ("ACME_API_KEY",)
 HOOKS = False
 REPORTS_CALLS = True
+LOGIN = (Login(".acme/key.json"),)
+
+
+def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
+    """What the client contacts, for a sandbox."""
+    return ("api.acme.example",)
 
 
 def find(session: Session, path: str) -> str:
