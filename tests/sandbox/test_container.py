@@ -21,6 +21,7 @@ from ralph.core.errors import SetupError
 from ralph.host.process.start import Finished, finish, run, start
 from ralph.sandbox import container_image
 from ralph.sandbox.wall import Mount, Quota, Wall
+from support.cli import ralph
 from support.containers import IMAGE, Containers, docker_in, podman_in, write_image
 
 PODMAN = pytest.param("podman", marks=pytest.mark.needs("podman", "runc"))
@@ -459,3 +460,30 @@ def test_an_image_without_python_is_named(containers: Containers, project: Path,
     done = call(containers, wall_around(project, image="localhost/without:1"), "true")
     assert done.code == 127
     assert done.problem == "the container did not start; its image needs python3, 3.8 or newer"
+
+
+# --- a whole run -----------------------------------------------------------------------------------------------------
+
+
+def test_a_run_works_in_containers(containers: Containers, project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Agent, checks and the repository of the agent: a story is done and its commit arrives in the checkout."""
+    monkeypatch.delenv("RALPH_SANDBOX", raising=False)
+    (project / "agent.sh").write_text(
+        "cat > /dev/null\necho done > a.txt\ngit add a.txt && git commit -qm 'by the agent'\n"
+        """echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"\n"""
+    )
+    for words in (("init", "-q", "-b", "main"), ("config", "user.name", "Ada"), ("config", "user.email", "a@b.test")):
+        subprocess.run(["git", *words], cwd=project, check=True)
+    assert ralph("init", "work", "--no-input", "--no-checks", cwd=project).code == 0
+    assert ralph("task", "add", "Write it", "--criterion", "a.txt is there", cwd=project).code == 0
+    config = project / ".ralph/config.yaml"
+    config.write_text(f"checks: [test ! -e broken.txt]\nsandbox: {{use: {containers.backend.NAME}, image: {IMAGE}}}\n")
+    subprocess.run("git add -A && git commit -qm begin", shell=True, cwd=project, check=True)
+    words = ("--trust", "--skip-review", "--agent", "command", "--agent-command", "sh ./agent.sh")
+    done = ralph("run", *words, cwd=project)
+    assert done.code == 0, done.out + done.err
+    assert f"inside its sandbox ({containers.backend.TITLE}" in done.out
+    assert (project / "a.txt").stat().st_uid == os.getuid()
+    log = subprocess.run(["git", "log", "--format=%s"], cwd=project, capture_output=True, text=True, check=True)
+    assert "by the agent" in log.stdout
+    assert containers.names() == []
