@@ -46,6 +46,7 @@ def sandbox_allowance(agent: Agent, quota: Quota, folders: Sequence[Path]) -> Al
         cpu=quota.cpu_seconds,
         disk=quota.disk_mb * 1_000_000,
         folders=tuple(folders),
+        is_watched_only=True,
         settings="sandbox.limits.{}",
     )
 

@@ -52,6 +52,8 @@ class Allowance(Struct, frozen=True):
     disk: int = 0
     """Bytes by which `folders` may grow."""
     folders: tuple[Path, ...] = ()
+    is_watched_only: bool = False
+    """The kernel's own limits are set elsewhere: by the sandbox."""
     settings: str = "agent.max_{}"
     """The names of the settings that set these limits."""
 
@@ -93,6 +95,8 @@ def _limits(allowance: Allowance) -> list[tuple[int, int]]:
     """The kernel's own limits. Each holds for one process, except the number of processes, which is the user's."""
     import resource
 
+    if allowance.is_watched_only:
+        return []
     wanted = []
     if allowance.processes and sys.platform == "linux":
         wanted.append((resource.RLIMIT_NPROC, ptable.threads_of_user() + allowance.processes))
