@@ -479,8 +479,8 @@ def test_a_run_works_in_containers(containers: Containers, project: Path, monkey
     config = project / ".ralph/config.yaml"
     config.write_text(f"checks: [test ! -e broken.txt]\nsandbox: {{use: {containers.backend.NAME}, image: {IMAGE}}}\n")
     subprocess.run("git add -A && git commit -qm begin", shell=True, cwd=project, check=True)
-    words = ("--trust", "--skip-review", "--agent", "command", "--agent-command", "sh ./agent.sh")
-    done = ralph("run", *words, cwd=project)
+    agent = ("--agent", "command", "--agent-command", "sh ./agent.sh")
+    done = ralph("run", "--trust", "--skip-review", *agent, cwd=project)
     assert done.code == 0, done.out + done.err
     assert f"inside its sandbox ({containers.backend.TITLE}" in done.out
     assert (project / "a.txt").stat().st_uid == os.getuid()

@@ -6,6 +6,7 @@ it chooses its own code by the system it is on.
 
 from __future__ import annotations
 
+import asyncio
 import concurrent.futures
 import glob
 import importlib
@@ -31,7 +32,7 @@ import minijinja
 import msgspec
 import yaml
 
-LOADED = (concurrent.futures, glob, importlib.metadata, importlib.resources, platform, selectors, shutil, socket,
+LOADED = (asyncio, concurrent.futures, glob, importlib.metadata, importlib.resources, platform, selectors, shutil, socket,
           subprocess, tempfile, threading, zoneinfo, minijinja, msgspec, yaml)  # fmt: skip
 MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
 OF_OS = """

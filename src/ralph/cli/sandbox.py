@@ -114,12 +114,12 @@ def _limits(limits: Quota) -> str:
 
 
 def open_shell(args: Namespace) -> int:
+    prepared = _prepared(args)
     if not is_terminal():
         raise UsageError(
             "stdin, stdout and stderr have to be a terminal for a shell",
             hint="`ralph sandbox exec -- COMMAND` runs one command",
         )
-    prepared = _prepared(args)
     with stoppable(), open_inside(prepared, os.environ, note, is_check=False) as inside:
         note(f"in {inside.title}, as the agent sees it, in {inside.cwd}; leave with `exit`")
         return _run([shell_of(os.environ)], inside)
@@ -127,9 +127,9 @@ def open_shell(args: Namespace) -> int:
 
 def run_command(args: Namespace) -> int:
     command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    prepared = _prepared(args)
     if not command:
         raise UsageError("no command", hint="for instance `ralph sandbox exec -- npm test`")
-    prepared = _prepared(args)
     with stoppable(), open_inside(prepared, os.environ, note, is_check=args.check) as inside:
         return _run(command, inside)
 

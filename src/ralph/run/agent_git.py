@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -63,7 +62,7 @@ class AgentGit:
         for name in ("index", "info/exclude"):
             source = (repo.git_dir if name == "index" else repo.common_dir) / name
             if source.is_file():
-                shutil.copyfile(source, self.git_dir / name)
+                (self.git_dir / name).write_bytes(source.read_bytes())
         (self.folder / _POINTER).write_text(f"gitdir: {self.git_dir}\n", encoding="utf-8", errors="surrogateescape")
 
     def _update_objects(self) -> str:

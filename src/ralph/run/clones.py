@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
@@ -169,6 +168,8 @@ def _copy_own(
 
     `shown`: files that show runs; git may ignore them.
     """
+    import shutil  # only for a new clone
+
     dirty = [*dirty]
     places = [ref.folder, *(ref.root / ".ralph" / name for name in _CONFIG), *(repo.root / path for path in dirty)]
     places += [path for path in shown if path.is_file()]
@@ -197,6 +198,7 @@ def _files(places: Iterable[Path]) -> Iterator[Path]:
 
 def digest(path: Path) -> str:
     """Of a file's content; empty if there is none."""
+
     with contextlib.suppress(OSError):
         data = os.fsencode(path.readlink()) if path.is_symlink() else read_state(path)
         return hashlib.sha256(data).hexdigest()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -33,7 +33,6 @@ from ralph.sandbox.choice import Chosen, choose
 from ralph.sandbox.decisions import summary
 from ralph.sandbox.home import own_path, prepare_home, program_places, readable_folders
 from ralph.sandbox.login import login
-from ralph.sandbox.network import Network
 from ralph.sandbox.wall import Mount, Quota, Wall, Walled
 from ralph.session.choice import known_agents
 from ralph.session.hook_policy import PROTECTED, allowed_folders
@@ -55,6 +54,9 @@ from ralph.state.names import (
 )
 from ralph.state.places import checkout_folder, home, plan_state, state_home, workspace_state
 from ralph.state.runs import journal_path
+
+if TYPE_CHECKING:
+    from ralph.sandbox.network import Network
 
 AGENTS, CHECKS = "agent", "checks"
 """The two lists of hosts."""
@@ -169,6 +171,8 @@ class Confinement:
         if self._git is not None:
             self._git.prepare()
             self._git.add_tree(call.index)
+        import shutil  # few projects have hooks
+
         folder = self._folder / AGENT_GIT / HOOK_SESSIONS
         remove_tree(folder)
         make_folder(folder, private=True)
@@ -360,6 +364,8 @@ def confined(
     if chosen.backend is None:
         yield None
         return
+    from ralph.sandbox.network import Network  # much to import
+
     with ExitStack() as stack:
         network = None
         if spec.config.sandbox.network == "listed":

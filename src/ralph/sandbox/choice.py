@@ -9,7 +9,6 @@ from typing import cast
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
-from ralph.sandbox.trial import prove
 from ralph.sandbox.wall import Backend, Found
 
 BACKENDS = ("bwrap", "srt", "podman", "docker", "sbx")
@@ -56,6 +55,8 @@ def choose(use: str, env: Mapping[str, str], *, image: str = "") -> Chosen:
 
 def try_backend(name: str, env: Mapping[str, str], image: str = "") -> Chosen:
     """Look whether it is installed, then start one and try to get out of it."""
+    from ralph.sandbox.trial import prove  # much to import, once in a run
+
     backend = backend_of(name)
     found = backend.find(env)
     if found.why_not:

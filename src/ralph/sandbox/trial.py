@@ -12,6 +12,7 @@ import secrets
 import socket
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from ralph.host.process.start import CannotStart, Finished, run
 from ralph.sandbox.scene import namespaces
 from ralph.sandbox.wall import Backend, Found, Quota, Wall, Walled
 
+_PAUSE = 0.2
 _SECONDS = 60.0
 _CONTAINERS = ("docker", "podman")
 _NOT_TRIED = ("sbx",)
@@ -75,6 +77,9 @@ def prove(backend: Backend, found: Found, *, image: str = "") -> Found:
         env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(home)}
         try:
             done = run(argv, cwd=work, env=env, timeout=_SECONDS, enclosure=Walled(backend, found.program, wall))
+            if not done.ok and not done.out:  # a mount of another process may have gone in this instant
+                time.sleep(_PAUSE)
+                done = run(argv, cwd=work, env=env, timeout=_SECONDS, enclosure=Walled(backend, found.program, wall))
         except CannotStart as error:
             return _refused(found, str(error), error.hint)
         server.setblocking(False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import secrets
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Protocol
@@ -103,7 +103,7 @@ class Walled:
         self._labels: dict[int, str] = {}
 
     def start(self, wanted: Start, make: Callable[[Start], Process]) -> Process:
-        label = f"ralph-{secrets.token_hex(6)}"
+        label = f"ralph-{os.urandom(6).hex()}"
         try:
             process = make(self.backend.enter(self.program, wanted, self.wall, label))
         except BaseException:
