@@ -32,8 +32,8 @@ import minijinja
 import msgspec
 import yaml
 
-LOADED = (asyncio, concurrent.futures, glob, importlib.metadata, importlib.resources, platform, selectors, shutil, socket,
-          subprocess, tempfile, threading, zoneinfo, minijinja, msgspec, yaml)  # fmt: skip
+LOADED = (asyncio, concurrent.futures, glob, importlib.metadata, importlib.resources, platform, selectors, shutil,
+          socket, subprocess, tempfile, threading, zoneinfo, minijinja, msgspec, yaml)  # fmt: skip
 MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
 OF_OS = """
 O_CLOEXEC O_DIRECTORY O_NOCTTY O_NOFOLLOW O_NONBLOCK chown fchmod fchown forkpty getegid geteuid getgid getloadavg
