@@ -1,4 +1,4 @@
-"""Fetch other real clients for the tests, Codex and goose, into `.venv/clients`. `npm` installs them.
+"""Fetch other real clients for the tests, Codex and goose, and srt, into `.venv/clients`. `npm` installs them.
 
 If they are not available (no npm, no registry, no package for this system), a message says so and the tests are
 skipped.

@@ -12,8 +12,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"
 OTHER_CLIENTS = ROOT / ".venv" / "clients" / "node_modules" / ".bin"
-OPTIONAL = frozenset({"codex", "goose"})
-"""Clients for which there may be no package here, so not even `--everything` insists on them."""
+OPTIONAL = frozenset({"codex", "goose", "srt"})
+"""Clients, and a sandbox, for which there may be no package here, so not even `--everything` insists on them."""
 EVERYTHING = "TEST_EVERYTHING"
 QUICK = "TEST_QUICK"
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"

@@ -129,6 +129,8 @@ def why_skipped(attempt: Attempt, backend: str) -> str:
     if attempt.only and backend not in attempt.only:
         return attempt.why_only
     groups = cgroup.controlled(attempt.quota) if backend == "bwrap" else frozenset({"pids", "memory"})
+    if backend == "srt":  # it has no control groups, but its own way to count processes
+        groups = frozenset({"pids"})
     if attempt.quota.processes and os.geteuid() == 0 and "pids" not in groups:
         return "root has no control group of its own here; the supervisor counts processes instead"
     if attempt.quota.memory_mb and "memory" not in groups:
