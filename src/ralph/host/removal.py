@@ -37,6 +37,12 @@ def _open_inner(parent: int, name: bytes) -> int:
         return os.open(name, _OPEN_FOLDER, dir_fd=parent)
 
 
+def is_reached_directly(root: Path, target: Path) -> bool:
+    """Whether neither `target` nor a folder on the way to it from `root` is a link."""
+    inner = target.relative_to(root).parts
+    return not any(root.joinpath(*inner[: end + 1]).is_symlink() for end in range(len(inner)))
+
+
 def remove_file(root: Path, path: bytes) -> bool:
     """Remove a file or link. False if that fails; a missing one counts as removed."""
     try:

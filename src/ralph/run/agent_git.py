@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from ralph.host.files import make_folder, read_state
+from ralph.host.files import make_folder, read_state, special_in
 from ralph.host.git.command import GitFailed, ask, git, line
 from ralph.host.git.refs import _is_ancestor
 from ralph.host.git.repo import Repo
 from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.start import CannotStart, run
-from ralph.host.removal import remove_tree
+from ralph.host.removal import is_reached_directly, remove_tree
 from ralph.sandbox.wall import Mount
 
 _PACKED = "# pack-refs with: peeled fully-peeled sorted \n"
@@ -110,6 +111,9 @@ class AgentGit:
 
         `name`: of the session, for refs.
         """
+        if not is_reached_directly(self.folder, self.git_dir) or special_in(self.git_dir, deep=True):
+            yield "the agent put links or pipes in place of its repository, so only its files count"
+            return
         refs = _read_refs(self.git_dir)
         tip = refs.get("HEAD", "")
         fresh = {
@@ -135,10 +139,11 @@ class AgentGit:
 
     def _fetch(self, enclosure: Enclosure, name: str) -> None:
         bundle = self.git_dir / _BUNDLE
+        remove_tree(bundle)
         argv = ("git", f"--git-dir={self.git_dir}", "bundle", "create", "--quiet", str(bundle), "HEAD", "--all")
         env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C"}
         made = run((*argv, f"^{self._head}"), cwd=Path("/"), env=env, timeout=_PACK_SECONDS, enclosure=enclosure)
-        if not made.ok or bundle.is_symlink():
+        if not made.ok or not stat.S_ISREG(bundle.lstat().st_mode):  # a folder would be read as a repository
             raise OSError(made.err.decode("utf-8", "replace").strip()[:200] or "git bundle failed")
         wanted = (f"+refs/*:{_KEPT}{name}/*", f"+HEAD:{_KEPT}{name}/HEAD")
         options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")

@@ -22,17 +22,18 @@ from ralph.core.errors import SetupError
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line, plural
-from ralph.host.files import make_folder, read_state, write_bytes
+from ralph.host.files import is_special, make_folder, read_state, write_bytes
 from ralph.host.git.command import ask, git, line
 from ralph.host.git.refs import checked_out_elsewhere
 from ralph.host.git.repo import Repo, identify
 from ralph.host.git.situation import situation
-from ralph.host.removal import remove_tree
+from ralph.host.removal import is_reached_directly, remove_tree
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.proof.dependencies import Copies, dependency_folders, listed_files
 from ralph.run.recovery import sinks_of
 from ralph.run.repository import in_the_way, ours
 from ralph.run.spec import RunSpec
+from ralph.sandbox.home import own_path
 from ralph.state.clones import Clone, forget_clone, read_clone, record_clone
 from ralph.state.names import CLONES
 from ralph.state.places import plan_state, workspace_state
@@ -41,6 +42,7 @@ from ralph.state.runs import moved_to, open_run
 Tell = Callable[[str], None]
 _COPIES = "copies.json"
 _CONFIG = ("config.yaml", "configs", "prompts")
+_GIT_NAMES = (".git", "git~1")
 _NOT_COPIED = ("runs", "logs", "archive", "worktrees")
 
 
@@ -115,7 +117,7 @@ def _begin(spec: RunSpec, plan: Plan, env: Mapping[str, str], tell: Tell) -> Ope
     start = branch if not is_own and _has(repo, branch) else "HEAD"
     if tree.is_dir() and ask(tree, "rev-parse", "--verify", "--quiet", "HEAD").code == 0:
         git(tree, "checkout", "--quiet", "--force", "-B", branch, _tip(repo, start))
-        git(tree, "clean", "--quiet", "-fd")
+        git(tree, "clean", "--quiet", "-ffd")  # twice: repositories in it as well
     else:
         remove_tree(folder)
         make_folder(folder, private=True)
@@ -175,15 +177,13 @@ def _copy_own(
     places += [path for path in shown if path.is_file()]
     for path in _files(places):
         inner = os.path.relpath(path, repo.root)
-        target = tree / inner
+        target = own_path(tree, inner)
         make_folder(target.parent)
-        if target.is_dir() and not target.is_symlink():
-            remove_tree(target)
         shutil.copy2(path, target, follow_symlinks=False)
         yield inner, digest(path)
     for gone in dirty:
         if not os.path.lexists(repo.root / gone):
-            (tree / gone).unlink(missing_ok=True)
+            own_path(tree, gone).unlink(missing_ok=True)
 
 
 def _files(places: Iterable[Path]) -> Iterator[Path]:
@@ -228,6 +228,8 @@ def _provide(opened: Opened, config: Config, env: Mapping[str, str]) -> None:
     repo = identify(checkout)
     listed = listed_files(checkout, [*config.proof.files, *(p for p in config.sandbox.files if not p.startswith("~"))])
     inner = [*dependency_folders(repo), *listed]
+    for path in inner:
+        own_path(tree, path, is_folder=(checkout / path).is_dir())
     record = tree.parent / _COPIES
     Copies(record, [(checkout, tree)]).sync([(checkout / path, tree / path) for path in inner])
 
@@ -320,17 +322,26 @@ def _return_files(
     """Write the plan and Ralph's other files back as the clone has them, unless the user has changed theirs since."""
     checkout, there = Path(known.checkout), moved_to(user, Path(known.root))
     places = [there.folder, *(clone.root / inner for inner in known.copied), *written]
-    for path in _files(places):
+    for path in _files(place for place in places if is_reached_directly(clone.root, place)):
         inner = os.path.relpath(path, clone.root)
         mine = checkout / inner
-        if path.is_symlink() or mine.is_symlink() or digest(path) == digest(mine):
+        if not _may_return(path, mine, checkout) or digest(path) == digest(mine):
             continue
         if os.path.lexists(mine) and digest(mine) != known.copied.get(inner, ""):
             continue
         if only_ignored and ask(clone, "check-ignore", "--quiet", "--", inner).code:
             continue
-        make_folder(mine.parent)
-        write_bytes(mine, read_state(path))
+        with contextlib.suppress(OSError):  # too large
+            data = read_state(path)
+            make_folder(mine.parent)
+            write_bytes(mine, data)
+
+
+def _may_return(path: Path, mine: Path, checkout: Path) -> bool:
+    """A regular file that is no part of a repository: git would start what the settings of that one name."""
+    if path.is_symlink() or is_special(path) or any(part.lower() in _GIT_NAMES for part in path.parts[-3:]):
+        return False
+    return not mine.is_symlink() and Path(os.path.realpath(mine)).is_relative_to(os.path.realpath(checkout))
 
 
 def _tip(repo: Repo | Path, name: str) -> str:

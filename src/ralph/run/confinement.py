@@ -19,9 +19,11 @@ from ralph.core.errors import SetupError
 from ralph.core.events import AnyEvent, HostRefused, Noted
 from ralph.core.fallback import parts
 from ralph.core.ports import Agent, Session
+from ralph.core.text import one_line
 from ralph.host.files import make_folder, read_state, write_bytes
-from ralph.host.git.command import git, line
+from ralph.host.git.command import ask, git, line
 from ralph.host.git.commit_hooks import HookCall
+from ralph.host.git.repo import Repo
 from ralph.host.process.enclosure import Enclosure
 from ralph.host.process.start import Allowance, run, shell
 from ralph.host.removal import remove_tree
@@ -43,6 +45,7 @@ from ralph.state.names import (
     AGENT_HOME,
     AGENT_OBJECTS,
     CHECK_HOME,
+    CHECKS_OUTSIDE,
     CLIENT_SETTINGS,
     GIT_TRACE,
     HOOK_SESSIONS,
@@ -199,11 +202,18 @@ class Confinement:
         return (Mount(self.check_home, own),)
 
     def may_excuse(self) -> bool:
-        """Only before an agent has worked, on the user's own code, and only where no sandbox was asked for."""
-        return self._may_excuse and not self._excused
+        """Only before an agent has worked, on the user's own code, and only where no sandbox was asked for.
+
+        What an agent has committed in an earlier run may fail inside on purpose: then it has to be known that a check
+        could not run inside before.
+        """
+        if not self._may_excuse or self._excused:
+            return False
+        return (self._folder / CHECKS_OUTSIDE).is_file() or not _has_work_of_agents(self._spec.repo)
 
     def excuse(self, why: str) -> None:
         self._excused = True
+        write_bytes(self._folder / CHECKS_OUTSIDE, f"{why}\n".encode(), mode=0o600)
         self.write(
             Noted(
                 f"checks run outside the sandbox, because {why}; allow what they need (sandbox.allow_hosts, "
@@ -375,6 +385,7 @@ def confined(
             network = stack.enter_context(
                 Network(log.parent, log, lists, env, allow_hosts=spec.config.sandbox.allow_hosts)
             )
+        _refuse_filters_in_tree(spec.repo)
         is_asked_for = spec.settings.origin("sandbox.use").kind not in _UNSET and spec.config.sandbox.use != "auto"
         is_own_code = clone is None or clone.base == line(git(spec.repo, "rev-parse", "HEAD"))
         may_excuse = is_own_code and not is_asked_for
@@ -382,6 +393,25 @@ def confined(
         confinement = Confinement(chosen, spec, env, network, checkout, may_excuse=may_excuse)
         confinement.open(tell)
         yield confinement
+
+
+def _has_work_of_agents(repo: Repo) -> bool:
+    return bool(ask(repo, "log", "--max-count=1", "--format=%H", "--grep=^Ralph-Run: ", "HEAD").out)
+
+
+def _refuse_filters_in_tree(repo: Repo) -> None:
+    """git runs a filter whenever the loop looks at the work: a script of the tree would be the agent's, outside."""
+    listed = ask(repo, "config", "--null", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$").out
+    for item in filter(None, listed.decode("utf-8", "surrogateescape").split("\0")):
+        key, _, command = item.partition("\n")
+        words = (word.strip("'\"") for word in command.split())
+        named = [word for word in words if word and (repo.root / word).is_file()]
+        inner = [word for word in named if (repo.root / word).absolute().is_relative_to(repo.root)]
+        if inner:
+            raise SetupError(
+                f"git's {key} runs {one_line(inner[0], 80)}, a file that the agent can change: outside the sandbox",
+                hint="let it run a file outside the repository, or use --no-sandbox",
+            )
 
 
 def used_agents(config: Config) -> list[str]:

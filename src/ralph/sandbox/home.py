@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from ralph.host.files import make_folder, read_state
+from ralph.host.files import is_special, make_folder, read_state
 from ralph.host.git.command import ask, line
 from ralph.host.removal import remove_tree
 
@@ -48,13 +48,14 @@ _TOOLS = (
 
 
 def own_path(home: Path, inner: str, *, is_folder: bool = False) -> Path:
-    """A path in a home folder that an agent has used, without what it may have planted on the way: links lead
-    elsewhere, and a file can be where a folder was."""
+    """A path in a folder that an agent has used, without what it may have planted on the way: links lead elsewhere, a
+    file can be where a folder was, and a pipe where a file was."""
     path, parts = home, Path(inner).parts
     for number, part in enumerate(parts, 1):
         path /= part
         is_last = number == len(parts)
-        if path.is_symlink() or (path.exists() and path.is_dir() == (is_last and not is_folder)):
+        is_wrong = path.exists() and path.is_dir() == (is_last and not is_folder)
+        if is_wrong or path.is_symlink() or is_special(path):
             remove_tree(path)
     return path
 

@@ -26,6 +26,7 @@ CLONES, SANDBOX = "clones", "sandbox"
 # Of the sandbox of a workspace.
 AGENT_HOME, CHECK_HOME, AGENT_OBJECTS, AGENT_GIT = "agent-home", "check-home", "objects.git", "agent-git"
 SANDBOX_SETUP = "setup.json"
+CHECKS_OUTSIDE = "checks-outside"
 
 # Of a plan.
 RUN_LOCK, EDIT_LOCK = "run.lock", "edit.lock"
@@ -91,6 +92,7 @@ FILES = tuple(
         (f"WORKSPACE/{SANDBOX}/{AGENT_OBJECTS}/", "run", "the history that agents in a sandbox can read"),
         (f"WORKSPACE/{SANDBOX}/{AGENT_GIT}/PLAN/", "run", "the repository that agents in a sandbox write to"),
         (f"WORKSPACE/{SANDBOX}/{SANDBOX_SETUP}", "run", "what the sandbox was set up with"),
+        (f"WORKSPACE/{SANDBOX}/{CHECKS_OUTSIDE}", "run", "the check that could not run inside before any agent worked"),
         (f"{_PLAN}/{RUN_LOCK}", "run", "held by a run, and by commands that must not overlap one"),
         (f"{_PLAN}/{EDIT_LOCK}", "state", "held by a command while it changes the plan"),
         (f"{_PLAN}/{LAST_RUN}", "run", "the ID of the last run"),
