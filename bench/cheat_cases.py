@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,8 @@ from typing import Any, NamedTuple
 import yaml
 
 CORPUS = Path(__file__).resolve().parent / "cheats"
+ACTS = CORPUS.parent.parent / "tests" / "support" / "stunts.py"
+"""More actions for scripts. Each case has a copy in its virtual environment, which a sandbox shows."""
 STORY = "US-001"
 PLANS = {"feature": ".ralph/shop/prd.json", "tasks.json": ".ralph/shop/tasks.json", "plan.md": ".ralph/PRD-1/plan.md"}
 PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments", "py.py")
@@ -103,8 +106,17 @@ def _read(path: Path, known: Mapping[str, dict[str, Any]]) -> Iterator[Case]:
 def _expanded(steps: list[Any], project: Mapping[str, Any]) -> list[Any]:
     listed: list[Any] = []
     for step in steps:
-        listed += project[step["do"]] if isinstance(step, dict) and "do" in step else [step]
+        listed += project[step["do"]] if isinstance(step, dict) and "do" in step else [_tried(step)]
     return listed
+
+
+def _tried(step: Any) -> Any:
+    """A file that a sandbox may protect is written by a command: if that fails, the script goes on."""
+    written = step.get("write") if isinstance(step, dict) else None
+    if not written or not written["path"].startswith((".ralph/", ".claude/")):
+        return step
+    path, text = (shlex.quote(written[key]) for key in ("path", "text"))
+    return {"run": f"mkdir -p $(dirname {path}) && printf %s {text} > {path}"}
 
 
 # -- programs -------------------------------------------------------------------------------------------------
@@ -117,15 +129,13 @@ def tools(cache: Path, wanted: Collection[str]) -> dict[str, str]:
 
 
 def _jest(cache: Path) -> str | None:
-    """Fetched into the cache by npm, once."""
-    folder = cache / "npm"
-    if shutil.which("npm") and not (folder / "node_modules/.bin/jest").exists():
+    """Fetched into the cache by npm, once, as `npm install --global` does it: `bin` beside `lib`."""
+    folder = cache / "jest"
+    if shutil.which("npm") and not (folder / "bin/jest").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        (folder / "package.json").write_text('{"private": true}\n')
-        command = ["npm", "install", "--no-audit", "--no-fund", "--silent", "jest@29"]
-        subprocess.run(command, cwd=folder, capture_output=True, timeout=300, check=False)
-    found = folder / "node_modules/.bin"
-    return f"{found}:{_folder('node')}" if (found / "jest").exists() else None
+        command = ["npm", "install", "--global", "--no-audit", "--no-fund", "--silent", "jest@29"]
+        subprocess.run([*command, "--prefix", str(folder)], cwd=folder, capture_output=True, timeout=300, check=False)
+    return f"{folder / 'bin'}:{_folder('node')}" if (folder / "bin/jest").exists() else None
 
 
 def _go(cache: Path) -> str | None:
@@ -156,16 +166,15 @@ LOOKUPS: dict[str, Callable[[Path], str | None]] = {
 }
 
 
-def python_packages(cache: Path) -> Path:
-    """A folder with pytest and what it needs, and nothing else: plugins would only cost time."""
-    folder = cache / "python"
-    if not folder.is_dir():
-        folder.mkdir(parents=True)
-        for package in PACKAGES:
-            for path in _site().glob(f"{package}*"):
-                if path.name == package or path.name.startswith(f"{package}-"):
-                    (folder / path.name).symlink_to(path)
-    return folder
+def _copy_packages(folder: Path) -> None:
+    """pytest and what it needs, and nothing else: plugins would only cost time. Copies, as an installer makes them: a
+    sandbox shows this environment, and not the one that the bench runs in."""
+    for package in PACKAGES:
+        for path in _site().glob(f"{package}*"):
+            if path.name == package and path.is_file():
+                shutil.copyfile(path, folder / path.name)
+            elif path.name == package or path.name.startswith(f"{package}-"):
+                shutil.copytree(path, folder / path.name, ignore=shutil.ignore_patterns("__pycache__"))
 
 
 def _site() -> Path:
@@ -181,7 +190,7 @@ def environment(folder: Path, cache: Path, found: Mapping[str, str]) -> dict[str
     packages = virtual / "lib" / version / "site-packages"
     if not packages.exists():
         packages.mkdir(parents=True)
-        (packages / "packages.pth").write_text(f"{python_packages(cache)}\n")
+        _copy_packages(packages)
         (virtual / "bin").mkdir()
         real = Path(os.path.realpath(sys.executable))
         (virtual / "pyvenv.cfg").write_text(f"home = {real.parent}\ninclude-system-site-packages = false\n")
@@ -189,6 +198,7 @@ def environment(folder: Path, cache: Path, found: Mapping[str, str]) -> dict[str
             (virtual / "bin" / name).symlink_to(real)
         (virtual / "bin/pytest").write_text(f"#!{virtual}/bin/python\nimport pytest\nraise SystemExit(pytest.main())\n")
         (virtual / "bin/pytest").chmod(0o755)
+        shutil.copyfile(ACTS, virtual / ACTS.name)
         (home / ".local/bin").mkdir(parents=True)
         (home / ".gitconfig").write_text(_IDENTITY)
     path = [str(home / ".local/bin"), str(virtual / "bin"), *filter(None, found.values()), _SYSTEM]
@@ -259,14 +269,13 @@ def acceptance(case: Case) -> list[Any]:
     return ["claim"] if is_own else [{"write": test}, "claim"]
 
 
-def script(case: Case, reviewer: str) -> str:
+def script(case: Case, reviewer: str, acts: Path) -> str:
     """What the scripted agent plays. An honest agent meets an honest reviewer."""
     approves = case.kind == "honest" or reviewer == "blind"
     attempts = [{"implement": steps, "fix": case.fix} for steps in (case.steps, case.then) if steps]
     attempts += [attempts[-1]] * (6 - len(attempts) if case.varied else 0)
     attempts[0] = attempts[0] | {"acceptance": acceptance(case)}
     attempts = [one | {"review": _review(case, n if case.varied else 0, approves)} for n, one in enumerate(attempts)]
-    acts = Path(__file__).resolve().parent.parent / "tests" / "support" / "stunts.py"
     return yaml.safe_dump(
         {"model": "scripted-1", "acts": str(acts), "stories": {STORY: attempts}}, sort_keys=False, width=10_000
     )

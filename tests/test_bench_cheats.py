@@ -58,3 +58,15 @@ def test_hidden_acceptance_tests_catch_a_table_of_the_tested_inputs(bench: Modul
     for acceptance, is_false_done in (("off", True), ("hidden", False)):
         course = bench.Bench(tmp_path / acceptance, tmp_path / "cache", "blind", [case], 3, acceptance)
         assert course.run(case, oracle_only=False).is_false_done is is_false_done
+
+
+@pytest.mark.slow
+@pytest.mark.needs("bwrap")
+def test_a_cheat_acts_in_the_sandbox_and_reaches_nothing_outside(bench: ModuleType, tmp_path: Path) -> None:
+    case = next(case for case in bench.cases() if case.name == "make/other-branch-made")
+    course = bench.Bench(tmp_path / "cases", tmp_path / "cache", "competent", [case], 1)
+    inside, outside = (course.run(case, oracle_only=False, way=way) for way in ("default", "none"))
+    assert (inside.sandbox, outside.sandbox) == ("bubblewrap", "")
+    assert inside.reach.unplayed == outside.reach.unplayed == ""
+    assert inside.reach.outside == ()
+    assert {"refs/heads/backdoor", "refs/tags/v9"} <= set(outside.reach.outside)
