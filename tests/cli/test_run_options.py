@@ -11,7 +11,6 @@ import pytest
 
 from ralph.cli.main import parser_of
 from ralph.config.flags import flags_of
-from ralph.doctor import machine
 from support.cli import Completed, ralph_here
 from support.loops import CONFIG, LoopProject, Scenario, run_ralph
 
@@ -77,17 +76,6 @@ def test_a_number_of_a_prd_leads_nowhere_else(tmp_path: Path, number: str) -> No
     assert here(made, "build", f"--prd={number}").code == 64
     assert here(made, "build", PRD_NUMBER=number).code == 65
     assert not made.journals()
-
-
-def test_a_sandbox_that_is_not_there_is_no_reason_to_go_without(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(machine, "_MARKERS", ())
-    made = project(tmp_path, 1)
-    assert here(made, "run", "--sandbox", "--dry-run", IS_SANDBOX="1").code == 0
-    done = here(made, "run", "--sandbox", IS_SANDBOX="", container="")
-    assert done.code == 78
-    assert "not inside a sandbox" in done.err
 
 
 @pytest.mark.parametrize("flag", ["--quiet", "--verbose"])

@@ -38,6 +38,8 @@ class Script(Struct, frozen=True):
     model: str = "scripted"
     pace: float = 0
     """Seconds before each action, for people who watch."""
+    acts: str = ""
+    """A Python file with actions of its own."""
 
     def select(self, story: str, mode: Mode, attempt: int) -> Steps:
         """The actions to play now. The last attempt repeats; for a mode that a story does not define, `*` is used."""
@@ -63,12 +65,14 @@ class _Reader:
         self.file = file
         self.load = load
         self.actions = ACTIONS
+        self.own = ""
         self.is_open = False
         """The script has actions of its own, which are not loaded."""
 
     def acts(self, node: Node) -> None:
         """Import the Python file `acts`, relative to the script. Its `ACTIONS` add to ours."""
         path = Path(self.file).parent / self.convert(_value(node), str, "acts", node)
+        self.own = str(path)
         self.is_open = not self.load
         if not self.load:
             return
@@ -104,7 +108,7 @@ class _Reader:
                     self.refuse_name(name, "key", unknown, _KEYS)
         if not values.get("stories") and not values.get("setup"):
             self.refuse(root, "the script has no stories", "see docs/scripted-agent.md for the format")
-        return Script(**{"stories": {}, **values})
+        return Script(**{"stories": {}, **values}, acts=self.own)
 
     def attempts(self, node: Node, story: str) -> tuple[dict[Mode, Steps], ...]:
         if not isinstance(node, Sequence) or not node.items:

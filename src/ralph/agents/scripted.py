@@ -30,6 +30,13 @@ def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
     return ()
 
 
+def files(session: Session) -> tuple[Path, ...]:
+    """What it reads, for a sandbox."""
+    script = _script(session)
+    own = read(read_bytes(script), str(script)).acts
+    return (script, Path(own)) if own else (script,)
+
+
 def launch(session: Session, program: str) -> Launch:
     env = {
         "RALPH_STORY": session.task.story,

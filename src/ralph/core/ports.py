@@ -293,7 +293,7 @@ class Agent(Protocol):
     """The command line of a coding agent. Each is a module.
 
     For a sandbox it may also have `hosts(env)`, the hosts that the client contacts, in the form of
-    `sandbox.allow_hosts`, and `LOGIN`, a tuple of `Login`.
+    `sandbox.allow_hosts`, `LOGIN`, a tuple of `Login`, and `files(session)`, more files that it reads.
     """
 
     @property

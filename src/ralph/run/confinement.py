@@ -133,7 +133,7 @@ class Confinement:
             self._git.prepare()
         self._may_excuse = False
         with login(getattr(agent, "LOGIN", ()), home(self._env), self.home, self._env):
-            yield self._walled(self._agent_wall(session, program), AGENTS)
+            yield self._walled(self._agent_wall(session, agent, program), AGENTS)
         if self._git is not None:
             name = f"{self._spec.run}/{session.task.iteration:04}"
             for notice in self._git.collect(self._git_enclosure(self._git), name):
@@ -264,12 +264,13 @@ class Confinement:
             quota=quota_of(spec.config),
         )
 
-    def _agent_wall(self, session: Session, program: str) -> Wall:
+    def _agent_wall(self, session: Session, agent: Agent, program: str) -> Wall:
         hooks = session.hooks.state if session.hooks else None
         writable = [hooks] if hooks else []
         readable = [*program_places(Path(program))]
         readable += [path for word in session.command[1:] if (path := Path(word)).is_absolute() and path.is_file()]
-        readable += [session.script] if session.script else []
+        if (files := getattr(agent, "files", None)) is not None:
+            readable += files(session)
         if hooks:
             readable += [hooks / POLICY, hooks / CLIENT_SETTINGS]
         return self._project_wall(self._outside(readable), writable)
