@@ -58,7 +58,8 @@ class Shop(Proven):
         """One iteration for each session, and one more for a review."""
         count = str(len(sessions) + ("--skip-review" not in arguments))
         attempts = [{"implement": list(actions), "review": list(review)} for actions in sessions]
-        return self.run("-n", count, *arguments, US_001=attempts)
+        leaves = ["--no-sandbox"] if "../" in json.dumps(attempts) else []  # a script that leaves a file for the test
+        return self.run("-n", count, *leaves, *arguments, US_001=attempts)
 
     def modes(self) -> list[tuple[Mode, Kind]]:
         return [(event.mode, event.kind) for event in self.ended()]

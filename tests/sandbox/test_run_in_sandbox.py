@@ -85,6 +85,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
 def test_work_in_the_clone_reaches_the_checkout(project: Project) -> None:
     """With nothing set: proven in a clean checkout, by a test that fails without the change, and reviewed."""
     project.check("python3 -m pytest -q")
+    project.git("commit", "-qam", "the check")
     project.script(WORK)
     done = project.run()
     assert done.code == 0, done.out + done.err
@@ -435,3 +436,50 @@ def _port_of(pid: int) -> int:
                 return int(text.split()[3].rpartition(":")[2])
         time.sleep(0.1)
     raise AssertionError("it does not listen")
+
+
+def test_uncommitted_edits_of_ralphs_own_files_stay(project: Project) -> None:
+    for name in ("config.yaml", "work/prd.md", "work/prompt.md"):
+        with (project.root / ".ralph" / name).open("a") as file:
+            file.write("# a line of mine\n")
+    project.script(WORK)
+    done = project.run()
+    assert done.code == 0, done.out + done.err
+    for name in ("config.yaml", "work/prd.md", "work/prompt.md"):
+        assert "# a line of mine" in (project.root / ".ralph" / name).read_text(), name
+
+
+def test_after_a_merge_the_plan_is_that_of_the_checkout(project: Project) -> None:
+    project.script(WORK)
+    assert project.run("--workspace", "clone").code == 0
+    project.git("merge", "-q", "ralph/work/work")
+    assert ralph_here("task", "add", "Another", "--criterion", "it is there", cwd=project.root).code == 0
+    assert "Another" in (project.root / ".ralph/work/tasks.json").read_text()
+    again = project.run()
+    assert "1 of 2 stories done" in again.out
+    assert "Another" in (project.root / ".ralph/work/tasks.json").read_text()
+
+
+def test_settings_that_are_edited_during_a_run_stay(project: Project) -> None:
+    project.script(f"        - run: sleep 3\n{WORK}")
+    result: list[Completed] = []
+    thread = threading.Thread(target=lambda: result.append(project.run()))
+    thread.start()
+    time.sleep(2.5)
+    with (project.root / ".ralph/config.yaml").open("a") as file:
+        file.write("# edited meanwhile\n")
+    thread.join()
+    assert "# edited meanwhile" in (project.root / ".ralph/config.yaml").read_text()
+    assert "agents do not change the rules" not in result[0].out
+
+
+def test_a_limit_of_a_check_is_named(project: Project) -> None:
+    config = project.root / ".ralph/config.yaml"
+    config.write_text(config.read_text() + "sandbox: {limits: {cpu_seconds: 2}}\n")
+    project.git("commit", "-qam", "limit")
+    project.script(f"{WORK}        - write: {{path: check.sh, text: 'while true; do :; done'}}\n")
+    done = project.run("-n", "1", "--tamper", "off")
+    assert "rejected" in done.out
+    shown = ralph_here("log", "--verbose", cwd=project.root)
+    output = "".join(path.read_text() for path in Path(os.environ["HOME"]).rglob("checks/*.txt"))
+    assert "sandbox.limits.cpu_seconds" in output + shown.out

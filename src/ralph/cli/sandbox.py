@@ -121,7 +121,8 @@ def open_shell(args: Namespace) -> int:
             hint="`ralph sandbox exec -- COMMAND` runs one command",
         )
     with stoppable(), open_inside(prepared, os.environ, note, is_check=False) as inside:
-        note(f"in {inside.title}, as the agent sees it, in {inside.cwd}; leave with `exit`")
+        note(f"in {inside.title}, as the agent sees it, in {inside.cwd}")
+        note("nothing that you change or commit there is kept; leave with `exit`")
         return _run([shell_of(os.environ)], inside)
 
 
@@ -135,9 +136,12 @@ def run_command(args: Namespace) -> int:
 
 
 def _run(command: Sequence[str], inside: Inside) -> int:
+    before = inside.state()
     code, problem = run_here(command, cwd=inside.cwd, env=inside.env, enclosure=inside.enclosure)
     if problem:
         warn(problem)
+    if inside.clone is not None and inside.state() != before:
+        note("what was changed there is not kept: the next command or run starts from what is committed")
     refused = inside.refused()
     for host in refused[:_MOST_REFUSED]:
         note(f"the sandbox refused {shown(host.host, host.port)}: {host.why}", "yellow")

@@ -38,7 +38,7 @@ from ralph.proof.check_trouble import why_not_runnable
 from ralph.proof.place import expected_place, request_for
 from ralph.review.material import lens
 from ralph.run.confinement import inside, sandbox_line
-from ralph.run.launch import probe
+from ralph.run.launch import probe, wants_clone
 from ralph.run.repository import ours, refuse_unless_ready
 from ralph.run.sandbox_status import decide_sandbox
 from ralph.run.spec import Launched, RunSpec
@@ -305,8 +305,12 @@ def repository(subject: Subject) -> Iterator[Finding]:
 
 def repository_of_run(subject: Subject) -> Iterator[Finding]:
     prepared = _run(subject)
-    repo = find_repo(prepared.ref, prepared.settings, subject.env)
-    spec = RunSpec(run="preflight", ref=prepared.ref, settings=prepared.settings, repo=repo)
+    ref = users_own(prepared.ref, subject.env)
+    repo = find_repo(ref, prepared.settings, subject.env)
+    spec = RunSpec(run="preflight", ref=ref, settings=prepared.settings, repo=repo)
+    if not prepared.options.worktree and wants_clone(spec, _sandboxed(subject)[1], subject.env, lambda text: None):
+        yield ok(f"{repo.root}; the agent works in a clone of what is committed")
+        return
     if not prepared.options.stash and not prepared.options.worktree:
         if unfinished := open_run(repo.root, subject.env):
             yield warn(
@@ -314,7 +318,7 @@ def repository_of_run(subject: Subject) -> Iterator[Finding]:
                 "leave them: the next `ralph run` keeps that work, or saves it under refs/ralph/rescue/ and undoes it",
             )
             return
-        refuse_unless_ready(situation(repo), ours(spec, subject.env), prepared.ref)
+        refuse_unless_ready(situation(repo), ours(spec, subject.env), ref)
     yield ok(f"{repo.root}, no uncommitted changes in the way")
 
 

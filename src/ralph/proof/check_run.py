@@ -48,7 +48,7 @@ def run_check(
         )
     except CannotStart as error:
         return CheckResult(name=name, command=command, passed=False, code=127, tail=str(error), required=required)
-    output = finished.out + finished.err
+    output = finished.out + finished.err + (f"\n{finished.problem}\n".encode() if finished.problem else b"")
     if read is not None:
         read(output)
     return CheckResult(

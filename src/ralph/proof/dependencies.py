@@ -201,11 +201,11 @@ class Copies:
             write_bytes(self._record, msgspec.json.encode(self._known), mode=0o600, durable=False)
 
 
-def listed_files(root: Path, patterns: Sequence[str]) -> tuple[str, ...]:
-    """The files and folders that `proof.files` names, with paths from the root of the workspace."""
+def listed_files(root: Path, patterns: Sequence[str], key: str = "proof.files") -> tuple[str, ...]:
+    """The files and folders that a setting names, with paths from the root of the workspace."""
     chosen = []
     for pattern in patterns:
         if Path(pattern).is_absolute() or ".." in Path(pattern).parts:
-            raise SetupError(f"proof.files: {pattern} is not inside the workspace", hint="use paths relative to it")
+            raise SetupError(f"{key}: {pattern} is not inside the workspace", hint="use paths relative to it")
         chosen += [str(path.relative_to(root)) for path in sorted(root.glob(pattern))]
     return tuple(dict.fromkeys(chosen))

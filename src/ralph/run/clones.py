@@ -78,7 +78,12 @@ def open_clone(spec: RunSpec, plan: Plan, env: Mapping[str, str], tell: Tell) ->
             return opened
         spec = msgspec.structs.replace(spec, ref=user, repo=identify(Path(known.checkout)))
     opened = _begin(spec, plan, env, tell)
-    _provide(opened, spec.config, env)
+    try:
+        _provide(opened, spec.config, env)
+    except SetupError:
+        forget_clone(state)
+        git(opened.repo, "checkout", "--quiet", "--detach")
+        raise
     return opened
 
 
@@ -226,7 +231,8 @@ def _provide(opened: Opened, config: Config, env: Mapping[str, str]) -> None:
     """Copy what git does not track and the project needs: installed dependencies, and files that the user lists."""
     checkout, tree = Path(opened.clone.checkout), opened.repo.root
     repo = identify(checkout)
-    listed = listed_files(checkout, [*config.proof.files, *(p for p in config.sandbox.files if not p.startswith("~"))])
+    own = [path for path in config.sandbox.files if not path.startswith("~/")]
+    listed = [*listed_files(checkout, config.proof.files), *listed_files(checkout, own, "sandbox.files")]
     inner = [*dependency_folders(repo), *listed]
     for path in inner:
         own_path(tree, path, is_folder=(checkout / path).is_dir())
@@ -258,12 +264,19 @@ def bring_back(user: PlanRef, env: Mapping[str, str], *, advance: bool, written:
         _return_files(known, user, clone, only_ignored=True, written=written)
         yield f"your checkout: {why}"
         yield f"the work is on branch {known.branch}: `git merge {known.branch}` brings it in"
+        if _has_uncommitted_plan(repo, user):
+            yield "the plan has uncommitted changes in your checkout: commit them before you merge"
         return
     _return_files(known, user, clone, only_ignored=False, written=written)
     _forget(known, state, repo, clone)
     if not is_same:
         made = plural(_count(repo, known.base, tip), "commit")
         yield f"{known.target} in your checkout was advanced by {made}"
+
+
+def _has_uncommitted_plan(repo: Repo, user: PlanRef) -> bool:
+    inner = os.path.relpath(user.folder, repo.root)
+    return any(entry.path.startswith(f"{inner}/") for entry in situation(repo).dirty)
 
 
 def _forget(known: Clone, state: Path, repo: Repo, clone: Repo) -> None:
@@ -300,15 +313,21 @@ def _advance(known: Clone, user: PlanRef, repo: Repo, clone: Repo, tip: str) -> 
             git(repo, "checkout", "--quiet", "HEAD", "--", inner)
     done = ask(repo, "merge", "--ff-only", "--quiet", tip)
     if done.code == 0:
-        for path, data in aside.items():  # not in the commit: it comes back as the clone has it
-            if not path.exists():
+        for path, data in aside.items():  # what is not committed comes back, as the clone has it
+            theirs = clone.root / os.path.relpath(path, repo.root)
+            is_plain = theirs.is_file() and not theirs.is_symlink() and is_reached_directly(clone.root, theirs)
+            wanted = read_state(theirs) if is_plain else data
+            if digest(path) != hashlib.sha256(wanted).hexdigest():
                 make_folder(path.parent)
-                write_bytes(path, data)
+                write_bytes(path, wanted)
         return ""
     for path, data in aside.items():
         make_folder(path.parent)
         write_bytes(path, data)
-    return f"it has changes in the same files, so it was left alone ({one_line(done.complaint, 120)})"
+    said = done.err.decode("utf-8", "replace").splitlines()
+    files = [one_line(text.strip(), 80) for text in said if text.startswith("\t")]
+    some = ", ".join(files[:3]) + (", …" if len(files) > 3 else "")
+    return f"it has changes in the same files ({some or done.complaint}), so it was left alone; commit or stash them"
 
 
 def _is_committed(repo: Repo, inner: str, path: Path) -> bool:

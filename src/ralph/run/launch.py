@@ -270,6 +270,7 @@ def _locked(
     adopt_orphans()
     owner = Owner.here(spec.run)
     target = clone.target if clone else ""
+    shown = target if spec.config.workspace != "clone" else ""
     pusher = [Pusher(spec.repo, env, tell, stop, target)] if spec.config.push == "after-story" else []
     # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.
     locks = Lock(state / RUN_LOCK).held_by(owner), Lock(spec.repo.git_dir / GIT_LOCK).held_by(owner)
@@ -287,7 +288,7 @@ def _locked(
         if confinement is not None:
             confinement.set_up()
         listeners: list[Listener] = [*caller.listeners, *pusher, *news]
-        ended = _journaled(spec, target or branch, closed, caller, files, listeners, clock, confinement)
+        ended = _journaled(spec, shown or branch, closed, caller, files, listeners, clock, confinement)
         finish_run(spec, ended, env, tell)
         for push in pusher:
             push.finish(ended)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from ralph.core.environment import child_environment
 from ralph.core.errors import LockHeld, SetupError
 from ralph.core.text import plural
-from ralph.host.git.command import ask, git, line
+from ralph.host.git.command import ask, git, identity, line
 from ralph.host.git.repo import identify
 from ralph.host.git.situation import situation
 from ralph.host.process.enclosure import Enclosure
@@ -49,6 +49,10 @@ class Inside(Struct, frozen=True):
     clone: Clone | None
     log: Path
 
+    def state(self) -> bytes:
+        """Changes when files do."""
+        return git(self.cwd, "status", "--porcelain") if self.clone is not None else b""
+
     def refused(self) -> tuple[HostSummary, ...]:
         return tuple(host for host in summary(read_decisions(self.log)) if host.why)
 
@@ -68,7 +72,10 @@ def open_inside(prepared: Launched, env: Mapping[str, str], tell: Tell, *, is_ch
         log.unlink(missing_ok=True)
         with confined(placed, chosen, clone, env, tell) as confinement:
             assert confinement is not None, "there is a backend"
-            confinement.set_up()
+            try:
+                confinement.set_up()
+            except SetupError as error:  # the command may be about what is wrong with it
+                tell(str(error))
             enclosure = confinement.shell_wall()
             if is_check:
                 enclosure = confinement.around_workspace() or enclosure
@@ -160,6 +167,7 @@ def reset(root: Path, env: Mapping[str, str], *, force: bool) -> Removed:
     removed, kept = [], []
     for folder, known in records.items():
         if _ahead(known):
+            _commit_rest(known)
             kept.append(known.branch)
         forget_clone(folder)
     for folder in _folders(state / CLONES):
@@ -173,6 +181,17 @@ def reset(root: Path, env: Mapping[str, str], *, force: bool) -> Removed:
         removed.append(own)
     is_gone = _remove_microvm(root, env)
     return Removed(tuple(removed), tuple(kept), is_gone)
+
+
+def _commit_rest(known: Clone) -> None:
+    """What is not committed there, such as a story that was added to its plan, goes on the branch."""
+    tree = Path(known.tree)
+    if not tree.is_dir() or not git(tree, "status", "--porcelain"):
+        return
+    ask(tree, "checkout", "--quiet", known.branch)
+    git(tree, "add", "--all")
+    message = "ralph: what the clone had when it was removed"
+    git(tree, "commit", "--quiet", "--no-verify", "-m", message, env_extra=identity("Ralph Loop", "ralph@localhost"))
 
 
 def _remove_microvm(root: Path, env: Mapping[str, str]) -> str:

@@ -119,7 +119,10 @@ class Watcher:
         folder: Path,
         memory: Memory | None = None,
         is_protected: Callable[[str], bool] | None = None,
+        *,
+        only_inside: bool = False,
     ) -> None:
+        """`only_inside`: agents reach nothing outside the workspace, so what changes there is the user's."""
         self.is_protected = is_protected
         self._root, self._repo, self._home, self._folder = ref.root, repo, home(env), folder
         self._tops = dict.fromkeys((ref.root, repo))
@@ -127,6 +130,9 @@ class Watcher:
         self._settings, self._granted = rows[_SETTINGS], frozenset(map(str, rows[_GRANTED].files))
         self._files = tuple(dict.fromkeys(file for row in rows.values() for file in row.files))
         self._folders = tuple(folder for row in rows.values() for folder in row.folders)
+        if only_inside:
+            self._files = tuple(file for file in self._files if any(map(file.is_relative_to, self._tops)))
+            self._folders = tuple(folder for folder in self._folders if any(map(folder.is_relative_to, self._tops)))
         bases = (ref.root / ".ralph", *self._tops, state_home(env), self._home)
         self._bases = {base: os.path.realpath(base) for base in bases}
         """Folders that are not restored: nothing is written to one that an agent has replaced by a link."""

@@ -95,7 +95,10 @@ def make_run(
     guidance, touched = Guidance(site.state, journal.write), Touched()
     reviewing = Reviewing(spec.repo, ref, workspace_state(ref.root, env), site.own.covers)
     proof, is_protected = _proving(site, tree, reviewing, ask_baseline)
-    watcher = Watcher(ref, where, spec.settings, env, spec.repo.root, site.folder, memory, is_protected)
+    alone = confinement is not None and spec.is_clone
+    watcher = Watcher(
+        ref, where, spec.settings, env, spec.repo.root, site.folder, memory, is_protected, only_inside=alone
+    )
     for part in (guidance, touched, watcher, site.time_left, reviewing):
         journal.listen(part.listen)
     requests = RequestFiles(ref.root, ref.folder, asks_by_file=traits(ref.layout).waits_by_file)

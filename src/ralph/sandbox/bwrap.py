@@ -50,6 +50,7 @@ _KEPT = ("/run/current-system", "/run/opengl-driver")
 """The programs of NixOS."""
 _COUNTS_PER_SANDBOX = (5, 14)
 """Since this Linux, the limit of a user's processes counts those of one user namespace."""
+_GRACE = 5
 _MEGABYTE = 1024 * 1024
 _PAGE = 4096
 
@@ -254,7 +255,7 @@ def _limits(quota: Quota) -> Iterator[str]:
     if quota.disk_mb:
         yield f"ulimit -f {quota.disk_mb * 2048}"
     if quota.cpu_seconds:
-        yield f"ulimit -t {quota.cpu_seconds}"
+        yield f"ulimit -H -t {quota.cpu_seconds + _GRACE}; ulimit -S -t {quota.cpu_seconds}"  # a signal that names it
     if quota != Quota():
         yield "ulimit -c 0"
 

@@ -266,6 +266,14 @@ def entry_for(name: str, port: int, reason: str = "") -> str:
     return name if is_plain else shown(name, port)
 
 
+def _is_metadata(name: str) -> bool:
+    """A link-local address: where clouds tell machines their secrets. Nobody is offered a command that allows it."""
+    try:
+        return ip_address(name.strip("[]").partition("%")[0]).is_link_local
+    except ValueError:
+        return name.startswith("metadata.")
+
+
 def command_to_allow(name: str, port: int, reason: str, present: Sequence[str]) -> str:
     """`ralph config set` sets the whole list, so this repeats what is on it."""
     return command_to_allow_all([(name, port, reason)], present)
@@ -273,6 +281,7 @@ def command_to_allow(name: str, port: int, reason: str, present: Sequence[str]) 
 
 def command_to_allow_all(refused: Iterable[tuple[str, int, str]], present: Sequence[str]) -> str:
     """One command for several hosts: name, port and why it was refused."""
-    entries = list(dict.fromkeys((*present, *(entry_for(*one) for one in refused))))
+    offered = [one for one in refused if not _is_metadata(one[0])]
+    entries = list(dict.fromkeys((*present, *(entry_for(*one) for one in offered))))
     value = json.dumps(entries) if any("[" in entry for entry in entries) else ",".join(entries)
     return f"ralph config set sandbox.allow_hosts {shlex.quote(value)}"

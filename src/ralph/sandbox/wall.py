@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ralph.host.process.enclosure import Process, Start
 
@@ -95,6 +96,13 @@ class Backend(Protocol):
         ...
 
 
+_LIMIT_BY_CODE = {
+    128 + 24: "the sandbox's limit of processor time was reached (sandbox.limits.cpu_seconds)",
+    128 + 25: "the sandbox's limit of what may be written was reached (sandbox.limits.disk_mb)",
+}
+"""What the signals SIGXCPU and SIGXFSZ mean, by the exit code of a shell."""
+
+
 class Walled:
     """A backend and a wall: what processes are started in. One object may start many, one after the other."""
 
@@ -105,7 +113,7 @@ class Walled:
     def start(self, wanted: Start, make: Callable[[Start], Process]) -> Process:
         label = f"ralph-{os.urandom(6).hex()}"
         try:
-            process = make(self.backend.enter(self.program, wanted, self.wall, label))
+            process = make(self.backend.enter(self.program, self._with_own_programs(wanted), self.wall, label))
         except BaseException:
             self.backend.end(self.program, label)
             raise
@@ -114,4 +122,12 @@ class Walled:
 
     def end(self, process: Process) -> str:
         label = self._labels.pop(process.pid, "")
-        return self.backend.end(self.program, label) if label else ""
+        problem = self.backend.end(self.program, label) if label else ""
+        return problem or _LIMIT_BY_CODE.get(process.returncode or 0, "")
+
+    def _with_own_programs(self, wanted: Start) -> Start:
+        """What a set-up installs for its user is found, after everything else."""
+        if self.wall.home_source is None or "PATH" not in wanted.env:
+            return wanted
+        path = f"{wanted.env['PATH']}{os.pathsep}{self.wall.home}/.local/bin"
+        return replace(wanted, env={**wanted.env, "PATH": path})
