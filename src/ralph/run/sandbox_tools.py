@@ -186,10 +186,10 @@ def reset(root: Path, env: Mapping[str, str], *, force: bool) -> Removed:
 def _commit_rest(known: Clone) -> None:
     """What is not committed there, such as a story that was added to its plan, goes on the branch."""
     tree = Path(known.tree)
-    if not tree.is_dir() or not git(tree, "status", "--porcelain"):
+    if not tree.is_dir() or not git(tree, "status", "--porcelain", "--untracked-files=no"):
         return
     ask(tree, "checkout", "--quiet", known.branch)
-    git(tree, "add", "--all")
+    git(tree, "add", "--update")
     message = "ralph: what the clone had when it was removed"
     git(tree, "commit", "--quiet", "--no-verify", "-m", message, env_extra=identity("Ralph Loop", "ralph@localhost"))
 
