@@ -10,6 +10,7 @@ from ralph.cli.report_pages import WHERE
 from ralph.cli.runs import review_lines
 from ralph.cli.show import grades_line, progress_bar
 from ralph.cli.words import duration, exceptions, money, tokens
+from ralph.core.events import OUTSIDE_NOTE
 from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.proof import KEPT_UNPROVEN
@@ -55,6 +56,8 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
     yield f"  {'used':<10} {f'{tokens(state.tokens)}, {cost}' if state.count else 'nothing: no session was started'}"
     for title, line in zip(("reviews", ""), review_lines(figures) if figures else (), strict=False):
         yield f"  {title:<10} {line}"
+    if outside := next((note.text for note in state.notes if note.text.startswith(OUTSIDE_NOTE)), ""):
+        yield f"  {'sandbox':<10} {one_line(outside.partition(';')[0], 160)}"
     if state.started and state.started.branch:
         yield f"  {'branch':<10} {one_line(state.started.branch)}, {plural(len(state.commits), 'commit')}"
     if state.ended and (left := state.ended.uncommitted):

@@ -335,6 +335,8 @@ class Noted(Event, frozen=True):
     warning: bool = False
 
 
+OUTSIDE_NOTE = "checks run outside the sandbox"
+"""How the note begins that says so."""
 CLOSED_LATER = "killed; closed by the next run"
 """The detail of a killed run's end."""
 

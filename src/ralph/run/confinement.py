@@ -16,7 +16,7 @@ from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
-from ralph.core.events import AnyEvent, HostRefused, Noted
+from ralph.core.events import OUTSIDE_NOTE, AnyEvent, HostRefused, Noted
 from ralph.core.fallback import parts
 from ralph.core.ports import Agent, Session
 from ralph.core.text import one_line
@@ -216,7 +216,7 @@ class Confinement:
         write_bytes(self._folder / CHECKS_OUTSIDE, f"{why}\n".encode(), mode=0o600)
         self.write(
             Noted(
-                f"checks run outside the sandbox, because {why}; allow what they need (sandbox.allow_hosts, "
+                f"{OUTSIDE_NOTE}, because {why}; allow what they need (sandbox.allow_hosts, "
                 "sandbox.files, agent.env), or use --sandbox to stop instead",
                 warning=True,
             )

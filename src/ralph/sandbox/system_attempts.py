@@ -87,7 +87,7 @@ PROCESSES = (
         """
         if os.fork():
             time.sleep(0.3)
-            end(10, "left a daemon")
+            end(10, "it ended with the sandbox")
         os.setsid()
         if os.fork():
             os._exit(0)
@@ -135,7 +135,7 @@ PROCESSES = (
             except OSError as error:
                 os._exit(10)
             os._exit(0)
-        end(os.waitstatus_to_exitcode(os.wait()[1]), "TIOCSTI")
+        end(os.waitstatus_to_exitcode(os.wait()[1]), "the system call is refused")
         """,
         only=_OWN_FILTER,
         why_only="this backend has no terminal of the machine",
