@@ -58,7 +58,7 @@ from ralph.run.worktrees import open_worktree, unfinished_worktree, unused_workt
 from ralph.sandbox.choice import Chosen
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
-from ralph.state.clones import Clone, read_clone, users_own
+from ralph.state.clones import Clone, has_more, read_clone, users_own
 from ralph.state.names import AGENTS_ENDED, ALIVE, GIT_LOCK, LAST_RUN, RUN_LOCK
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import forget_open_run, journal_path, moved_to, new_run_id, record_open_run
@@ -222,7 +222,8 @@ def _place(prepared: Launched, caller: Caller, chosen: Chosen) -> tuple[RunSpec,
 def wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tell) -> bool:
     """Whether the agent works in a clone. Raises SetupError if it has to and cannot."""
     wanted = spec.config.workspace
-    if read_clone(plan_state(spec.ref, env)) is not None:
+    state = plan_state(spec.ref, env)
+    if (known := read_clone(state)) is not None and has_more(known, state, env):
         return True  # its work is not in the checkout yet
     if wanted == "in-place" or (wanted == "auto" and (chosen.backend is None or not chosen.backend.MOUNTS)):
         return False

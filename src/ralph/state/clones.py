@@ -17,7 +17,7 @@ from ralph.host.git.command import ask
 from ralph.state.locks import is_at_work
 from ralph.state.names import CLONE
 from ralph.state.places import plan_state
-from ralph.state.runs import moved_to
+from ralph.state.runs import moved_to, open_run
 
 
 class Clone(Struct, frozen=True, kw_only=True):
@@ -58,15 +58,15 @@ def forget_clone(plan_state: Path) -> None:
 def current(ref: PlanRef, env: Mapping[str, str]) -> PlanRef:
     """The plan as it is now: in the clone, while that has work that the checkout has not."""
     known = read_clone(plan_state(ref, env))
-    if known is None or not _has_more(known, plan_state(ref, env)):
+    if known is None or not has_more(known, plan_state(ref, env), env):
         return ref
     there = moved_to(ref, Path(known.root))
     return there if there.path.exists() else ref
 
 
-def _has_more(known: Clone, state: Path) -> bool:
-    """False: no run works there, and its commits are in the checkout: the user has merged them."""
-    if is_at_work(state) or not Path(known.checkout).is_dir():
+def has_more(known: Clone, state: Path, env: Mapping[str, str]) -> bool:
+    """False: no run works there or was killed there, and its commits are in the checkout: the user has merged them."""
+    if is_at_work(state) or open_run(Path(known.tree), env) or not Path(known.checkout).is_dir():
         return True
     merged = ask(Path(known.checkout), "merge-base", "--is-ancestor", f"refs/heads/{known.branch}", "HEAD")
     return merged.code != 0

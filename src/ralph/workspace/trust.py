@@ -21,6 +21,7 @@ from ralph.config.trust import (
     check_trust,
     commands_of,
     commands_of_plan,
+    is_outside,
     is_sound,
 )
 from ralph.core.errors import BadData, NotTrusted
@@ -51,7 +52,8 @@ def _scripts(root: Path, settings: Settings) -> list[NamedCommand]:
         if layer.kind in WORKSPACE and script and script.value:
             source = Path(layer.file).relative_to(root).as_posix()
             try:
-                content = hashlib.sha256(read_bytes(root / script.value, within=root, limit=LIMIT)).hexdigest()
+                within = None if is_outside(str(script.value), str(root)) else root
+                content = hashlib.sha256(read_bytes(root / script.value, within=within, limit=LIMIT)).hexdigest()
             except BadData:
                 content = "not readable"
             scripts.append(NamedCommand(source, f"content of {script.written}", content))
