@@ -41,6 +41,8 @@ class AgentGit:
         """`trace`: where git commands of agents are recorded; taking over their commits counts as one."""
         self._repo, self.folder, self.objects, self._trace = repo, folder, objects, trace
         self.git_dir = folder / "git"
+        self._base = f"refs/heads/{folder.name}"
+        """In the store, which the plans of a workspace share."""
         self._branch = self._head = ""
 
     def prepare(self) -> None:
@@ -73,9 +75,9 @@ class AgentGit:
             make_folder(self.objects.parent, private=True)
             kind = f"--object-format={self._repo.object_format}"
             git(self.objects.parent, "init", "--quiet", "--bare", "--template=", kind, str(self.objects))
-        known = ask(self.objects, "rev-parse", "--verify", "--quiet", "refs/heads/base")
+        known = ask(self.objects, "rev-parse", "--verify", "--quiet", self._base)
         if line(known.out) != self._head:
-            source = f"+refs/heads/{self._branch}:refs/heads/base"
+            source = f"+refs/heads/{self._branch}:{self._base}"
             git(self.objects, "fetch", "--quiet", "--no-write-fetch-head", str(self._repo.common_dir), source)
         listed = git(self.objects, "for-each-ref", "--format=%(objectname) %(refname)%00%(*objectname)", "refs/tags")
         lines = (text.partition("\0") for text in line(listed).split("\n") if text)

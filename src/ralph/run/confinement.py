@@ -168,15 +168,15 @@ class Confinement:
     @contextmanager
     def hook(self, call: HookCall) -> Iterator[HookCall]:
         """Commit hooks run code of the project as well: inside, with copies of what they are about."""
+        import shutil  # few projects have hooks
+
         if self._excused:
             yield call
             return
         if self._git is not None:
             self._git.prepare()
             self._git.add_tree(call.index)
-        import shutil  # few projects have hooks
-
-        folder = self._folder / AGENT_GIT / HOOK_SESSIONS
+        folder = self._folder / AGENT_GIT / HOOK_SESSIONS / plan_state(self._spec.ref, self._env).name
         remove_tree(folder)
         make_folder(folder, private=True)
         inside = HookCall(call.hook, folder / INDEX, folder / "message" if call.message else None)
@@ -243,8 +243,8 @@ class Confinement:
         mounts = self._git.mounts(root, self._checkout) if self._git else ()
         read_only = [spec.ref.root / name for name in PROTECTED]
         if self._git is None:
-            for name in ("hooks", "info"):
-                make_folder(root / ".git" / name) if (root / ".git").is_dir() else None
+            for name in ("hooks", "info") if (root / ".git").is_dir() else ():
+                make_folder(root / ".git" / name)
             read_only += [root / name for name in _GIT_READ_ONLY]
             mounts = (Mount(root / ".git", root / ".git", is_writable=True),)  # it cannot be moved away
         tools = readable_folders(self._env, self._env, ())
