@@ -111,7 +111,11 @@ def names_test_with(text: str, for_pytest: list[str]) -> bool:
 def processes(for_pytest: list[str]) -> list[str]:
     """One worker per core, unless the arguments choose a number or need a terminal."""
     own = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-h", "--help", "--collect-only", "--co")
-    return [] if any(argument.startswith(own) for argument in for_pytest) else ["-n", "auto", "--maxprocesses", "4"]
+    return (
+        []
+        if any(argument.startswith(own) for argument in for_pytest)
+        else ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
+    )
 
 
 def run(title: str, command: list[str], scratch: Path) -> int:
