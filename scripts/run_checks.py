@@ -109,13 +109,11 @@ def names_test_with(text: str, for_pytest: list[str]) -> bool:
 
 
 def processes(for_pytest: list[str]) -> list[str]:
-    """One worker per core, unless the arguments choose a number or need a terminal."""
+    """A worker per core and one more, because tests wait; none if the arguments choose or need a terminal."""
     own = ("-n", "--numprocesses", "--dist", "--pdb", "--trace", "-h", "--help", "--collect-only", "--co")
-    return (
-        []
-        if any(argument.startswith(own) for argument in for_pytest)
-        else ["-n", "auto", "--maxprocesses", "4", "--dist", "worksteal"]
-    )
+    if any(argument.startswith(own) for argument in for_pytest):
+        return []
+    return ["-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "worksteal"]
 
 
 def run(title: str, command: list[str], scratch: Path) -> int:

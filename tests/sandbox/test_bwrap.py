@@ -47,8 +47,10 @@ class Place:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Place:
-    return Place(tmp_path)
+def place() -> Iterator[Place]:
+    """With a short path: that of a unix socket has at most 107 bytes."""
+    with tempfile.TemporaryDirectory(dir="/tmp", prefix="ralph-") as name:
+        yield Place(Path(name))
 
 
 @pytest.fixture

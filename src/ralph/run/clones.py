@@ -18,7 +18,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ralph.config.schema import Config
-from ralph.core.errors import SetupError
+from ralph.core.errors import BadData, SetupError
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line, plural
@@ -202,9 +202,8 @@ def _files(places: Iterable[Path]) -> Iterator[Path]:
 
 
 def digest(path: Path) -> str:
-    """Of a file's content; empty if there is none."""
-
-    with contextlib.suppress(OSError):
+    """Of a file's content; empty if there is none, or if it cannot be read."""
+    with contextlib.suppress(OSError, BadData):
         data = os.fsencode(path.readlink()) if path.is_symlink() else read_state(path)
         return hashlib.sha256(data).hexdigest()
     return ""
@@ -316,7 +315,9 @@ def _advance(known: Clone, user: PlanRef, repo: Repo, clone: Repo, tip: str) -> 
         for path, data in aside.items():  # what is not committed comes back, as the clone has it
             theirs = clone.root / os.path.relpath(path, repo.root)
             is_plain = theirs.is_file() and not theirs.is_symlink() and is_reached_directly(clone.root, theirs)
-            wanted = read_state(theirs) if is_plain else data
+            wanted = data
+            with contextlib.suppress(OSError, BadData):
+                wanted = read_state(theirs) if is_plain else data
             if digest(path) != hashlib.sha256(wanted).hexdigest():
                 make_folder(path.parent)
                 write_bytes(path, wanted)
