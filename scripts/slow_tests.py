@@ -22,7 +22,7 @@ KEPT = frozenset({"tests/test_readme.py", "tests/test_demo.py", "tests/client/te
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("log", type=Path, help="what pytest printed")
-    parser.add_argument("--seconds", type=float, default=4, help="(default: 4)")
+    parser.add_argument("--seconds", type=float, default=2, help="(default: 2)")
     options = parser.parse_args()
     total: Counter[str] = Counter()
     for seconds, test in LINE.findall(options.log.read_text()):
