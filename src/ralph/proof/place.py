@@ -112,7 +112,11 @@ class Runner(Struct, frozen=True, kw_only=True):
         label: str,
         tell: Tell = silent,
         enclosure: Enclosure | None = None,
+        *,
+        may_leave: bool = False,
     ) -> Iterator[Ran]:
+        """`may_leave`: a check that fails in the sandbox may be tried outside. Not in a checkout: there it could pass
+        by what it finds in the workspace, and other ways to use a checkout come first."""
         for number, check in enumerate(checks):
             if self.is_stopped:
                 return
@@ -135,7 +139,8 @@ class Runner(Struct, frozen=True, kw_only=True):
                 read=outputs.append,
             )
             result = attempt(enclosure=enclosure)
-            if enclosure is not None and not result.passed and self.walls is not None and self.walls.may_excuse():
+            is_tried = may_leave and enclosure is not None and not result.passed
+            if is_tried and self.walls is not None and self.walls.may_excuse():
                 inside, outputs[:] = list(outputs), []
                 outside = attempt()
                 if outside.passed:
@@ -366,7 +371,9 @@ class InPlace:
         with swapped(composed, todo, self._keep) if todo else contextlib.nullcontext():
             enclosure = self._runner.walls.around_workspace() if self._runner.walls else None
             return tuple(
-                self._runner.run(checks, self.root, self._env, self._reports, label, tell, enclosure=enclosure)
+                self._runner.run(
+                    checks, self.root, self._env, self._reports, label, tell, enclosure=enclosure, may_leave=True
+                )
             )
 
     def _back_to_snapshot(self, tree: str) -> list[Changed]:
