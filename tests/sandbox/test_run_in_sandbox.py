@@ -483,3 +483,31 @@ def test_a_limit_of_a_check_is_named(project: Project) -> None:
     shown = ralph_here("log", "--verbose", cwd=project.root)
     output = "".join(path.read_text() for path in Path(os.environ["HOME"]).rglob("checks/*.txt"))
     assert "sandbox.limits.cpu_seconds" in output + shown.out
+
+
+@pytest.mark.defaults
+def test_an_editable_install_elsewhere_is_proven_inside(project: Project, tmp_path: Path) -> None:
+    """A virtual environment beside the project names its source folder by path: a clean checkout has another one."""
+    venv = tmp_path / "venv"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", venv], check=True)
+    (packages,) = venv.glob("lib/python3*/site-packages")
+    (packages / "kit.pth").write_text(f"{project.root}/src\n")
+    for name, text in {
+        "src/kit.py": "def one():\n    return 1\n",
+        "tests/test_kit.py": "import unittest\n\nimport kit\n\n\nclass Kit(unittest.TestCase):\n"
+        "    def test_one(self):\n        self.assertEqual(kit.one(), 1)\n",
+    }.items():
+        (project.root / name).parent.mkdir(exist_ok=True)
+        (project.root / name).write_text(text)
+    project.check(f"{venv}/bin/python -m unittest discover -s tests -v")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "a kit")
+    test = "\\n    def test_two(self):\\n        self.assertEqual(kit.two(), 2)\\n"
+    project.script(
+        '        - append: {path: src/kit.py, text: "\\n\\ndef two():\\n    return 2\\n"}\n'
+        f'        - append: {{path: tests/test_kit.py, text: "{test}"}}\n'
+    )
+    done = project.run()
+    assert done.code == 0, done.out + done.err
+    assert "outside the sandbox" not in done.out
+    assert "work is proven there" in done.out

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from ralph.agents.registry import agent as find_agent
 from ralph.config.layers import Kind, Settings
-from ralph.config.schema import Config
+from ralph.config.schema import Config, all_checks
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
 from ralph.core.events import OUTSIDE_NOTE, AnyEvent, HostRefused, Noted
@@ -247,7 +247,8 @@ class Confinement:
                 make_folder(root / ".git" / name)
             read_only += [root / name for name in _GIT_READ_ONLY]
             mounts = (Mount(root / ".git", root / ".git", is_writable=True),)  # it cannot be moved away
-        tools = readable_folders(self._env, self._env, ())
+        commands = [check.command for check in all_checks(spec.config)]
+        tools = readable_folders(self._env, self._env, commands)
         return Wall(
             home=home(self._env),
             home_source=self.home,
