@@ -61,7 +61,7 @@ from ralph.journal.ledger import Book, Finished, Foretold, Iterated, Ledger, Res
 from ralph.journal.records import Journal
 from ralph.workspace.killed_sessions import charge, elsewhere_in, is_alive, settle_dead
 
-_FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
+_FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED, Kind.RETURNED)
 
 Run = Callable[[Session, str, Patience], tuple[Ended, Outcome]]
 

@@ -26,6 +26,7 @@ STYLES = {
     Kind.TIMED_OUT: ("⌛", "red"),
     Kind.MISCONFIGURED: ("!", "red"),
     Kind.INTERRUPTED: ("■", "yellow"),
+    Kind.RETURNED: ("↩", "yellow"),
 }
 
 

@@ -22,6 +22,7 @@ from ralph.config.sections import (
     Planning,
     Positive,
     Proof,
+    Queue,
     Review,
     Routing,
     Sandbox,
@@ -216,6 +217,24 @@ class Config(Section, frozen=True):
             metavar="WHERE",
         ),
     ] = "auto"
+    parallel: Annotated[
+        int,
+        key(
+            "How many stories are worked on at the same time, each in a clone.", "--parallel", metavar="N", ge=1, le=256
+        ),
+    ] = 1
+    queue: Queue = Queue()
+    on: Annotated[
+        str,
+        key(
+            "The machines that work: empty is this one; `ray` or `ray://HOST:PORT` is a Ray cluster.",
+            "--on",
+            metavar="WHERE",
+        ),
+    ] = ""
+    hub: Annotated[
+        str, key("The git repository through which machines of a cluster exchange work; empty: one on this machine.")
+    ] = ""
     routing: Routing = Routing()
     agent: Agent = Agent()
     review: Review = Review()

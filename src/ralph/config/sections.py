@@ -238,6 +238,24 @@ class Archive(Section, frozen=True):
     on_complete: Annotated[bool, key("Archive the plan when it is done.", "--archive", off=("--no-archive",))] = False
 
 
+class Queue(Section, frozen=True):
+    """The merge queue of a run with several workers."""
+
+    method: Annotated[
+        Literal["rebase", "merge"],
+        key("How accepted work gets onto the branch: as one commit on the tip, or as a merge commit."),
+    ] = "rebase"
+    batch: Annotated[
+        int, key("How many accepted stories are proved together; if they fail, they are told apart by halves.", ge=1)
+    ] = 1
+    speculate: Annotated[
+        int, key("How many entries behind the first are proved ahead of time, on top of those before them.", ge=0)
+    ] = 3
+    returns: Annotated[
+        int, key("How often a story that clashes goes back to a worker before it is done alone.", ge=0)
+    ] = 2
+
+
 class KeepIgnored(Section, frozen=True):
     """Ignored files that a rollback can restore."""
 

@@ -15,7 +15,7 @@ from ralph.core.money import Event as Event
 from ralph.core.money import Foreseen as Foreseen
 from ralph.core.money import Reserved as Reserved
 from ralph.core.money import SpendingSeen as SpendingSeen
-from ralph.core.moves import Move, Reason
+from ralph.core.moves import Move, Reason, Work
 from ralph.core.plan import Mode, Order, State
 from ralph.core.requests import Request
 from ralph.core.review import ReviewStatus
@@ -83,6 +83,92 @@ class Decided(Event, frozen=True):  # with the inputs besides the plan, the hist
     needs_exam: bool = False  # every story is done, and a round of the exam is due
 
 
+class Running(Struct, frozen=True):
+    """An iteration of a worker that has not ended, or waits in the merge queue."""
+
+    iteration: int
+    story: str
+    mode: Mode
+    has_started: bool = False  # an agent of it has started
+    is_queued: bool = False  # its work is accepted, and it is to be merged
+
+
+class Held(Struct, frozen=True):
+    """A story that is ready and not started, and why."""
+
+    story: str
+    why: str
+
+
+class Scheduled(Event, frozen=True, kw_only=True):
+    """What a run with several workers does next, with the inputs besides the plan, the history and the limits."""
+
+    start: tuple[Work, ...] = ()
+    move: Move | None = None  # what `decide` said when it named no further story to start
+    held: tuple[Held, ...] = ()
+    at: float = 0
+    running: tuple[Running, ...] = ()
+    free: int = 0
+    areas: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - by story: the files that it will probably change
+    needs_setup: bool = False
+    review: bool = False
+    needs_acceptance: tuple[str, ...] = ()  # stories that have no acceptance tests yet
+    needs_exam: bool = False
+
+
+class WorkerStarted(Event, frozen=True, kw_only=True):
+    worker: int
+    pid: int = 0
+    start: str = ""
+    where: str = ""  # the machine, if it is not this one
+    folder: str = ""  # its clone
+    seconds: float = 0
+
+
+class WorkerLost(Event, frozen=True, kw_only=True):
+    """A worker ended without being asked to. Its story is started again."""
+
+    worker: int
+    iteration: int = 0  # that it was working on
+    why: str = ""
+
+
+class Queued(Event, frozen=True, kw_only=True):
+    """A candidate that its worker accepted waits to be merged."""
+
+    iteration: int
+    story: str
+    commit: str
+    base: str
+
+
+class QueueProving(Event, frozen=True, kw_only=True):
+    """Candidates, in order, merged onto a commit, are being proved together."""
+
+    iterations: tuple[int, ...]
+    onto: str  # the tip, or the merged commit of the entry before
+    merged: str
+    worker: int = 0
+
+
+class QueueProved(Event, frozen=True, kw_only=True):
+    iterations: tuple[int, ...]
+    merged: str
+    passed: bool
+    why: str = ""
+    seconds: float = 0
+
+
+class Landing(Event, frozen=True, kw_only=True):
+    """The merged and proven work of an iteration is about to be put in the run's own tree, where it is settled."""
+
+    iteration: int
+    checkpoint: dict[str, Any] = {}  # noqa: RUF012 - of that tree
+    plan_digest: str = ""
+    onto: str = ""
+    commit: str = ""
+
+
 class IterationStarted(Event, frozen=True, kw_only=True):
     """An iteration is about to start: the state it can be rolled back to."""
 
@@ -95,6 +181,8 @@ class IterationStarted(Event, frozen=True, kw_only=True):
     plan_digest: str = ""
     choice: str = ""  # the model or agent that does it instead of the first choice
     most: int = 0  # the cap on iterations as it is now
+    worker: int = 0  # the worker that does it; 0: the run itself
+    base: str = ""  # the commit a worker starts from
 
 
 class AgentStarted(Event, frozen=True, kw_only=True):
@@ -351,6 +439,13 @@ AnyEvent = (
     RunStarted
     | PlanSeen
     | Decided
+    | Scheduled
+    | WorkerStarted
+    | WorkerLost
+    | Queued
+    | QueueProving
+    | QueueProved
+    | Landing
     | IterationStarted
     | AgentStarted
     | AgentSaid

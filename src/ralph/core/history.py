@@ -43,7 +43,7 @@ _HOUR = 3600.0
 _AT_ONCE = 1.0
 """Seconds. An agent that died within this time had not started to work."""
 _OPEN = (State.TODO, State.IN_PROGRESS)
-_FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
+_FREE = (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED, Kind.RETURNED)
 
 
 class Heard(Struct, frozen=True):
@@ -51,6 +51,16 @@ class Heard(Struct, frozen=True):
 
     limit: Limit
     at: float
+
+
+class Current(Struct, frozen=True):
+    """What is known about an iteration that has not ended."""
+
+    passed: frozenset[str] = frozenset()
+    """Checks that passed, if it changed anything."""
+    failed: frozenset[str] = frozenset()
+    crash: str = ""
+    """The last output of an agent that crashed at startup."""
 
 
 class History(Struct, frozen=True):
@@ -75,9 +85,8 @@ class History(Struct, frozen=True):
     """Checks known to pass on the tree as it is kept."""
     gained: dict[str, int] = {}
     """The most additional checks that one attempt at a story has made pass."""
-    passed: frozenset[str] = frozenset()
-    """Checks that passed in the current iteration, if it changed anything."""
-    failed: frozenset[str] = frozenset()
+    current: dict[int, Current] = {}
+    """The iterations that have not ended, by number."""
     aside: dict[str, str] = {}
     """Stories this run has set aside, with the reason."""
     stuck: int = 0
@@ -119,6 +128,8 @@ class History(Struct, frozen=True):
     """Stories that wait for the user, with their question."""
     free: dict[str, int] = {}
     """Sessions of a story that cost no attempt, such as a usage limit or a broken connection."""
+    returned: dict[str, int] = {}
+    """How often the work of a story did not go together with what was merged meanwhile."""
     lost_reviews: dict[str, int] = {}
     """Reviews of a story in a row without a usable verdict."""
     feedback: dict[str, str] = {}
@@ -134,6 +145,13 @@ class History(Struct, frozen=True):
     """Spending, for the budgets."""
     bench: Bench = Bench()
     """Agents and models that are paused, if there are alternatives."""
+
+    def of(self, iteration: int) -> Current:
+        return self.current.get(iteration, Current())
+
+
+def _current(history: History, number: int, now: Current) -> dict[int, Current]:
+    return history.current | {number: now}
 
 
 def to_be_told(feedback: dict[str, str], story: str) -> str:
@@ -156,8 +174,8 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             return history if whole else _reopened(history, seen)
         case Baseline(results=results):
             return change(history, passing=frozenset(check.name for check in results if check.passed))
-        case IterationStarted():
-            return change(history, passed=frozenset(), failed=frozenset(), crash="")
+        case IterationStarted(iteration=number):
+            return change(history, number=max(history.number, number), current=_current(history, number, Current()))
         case AgentStarted():
             return change(history, calls=(*(call for call in history.calls if call > t - _HOUR), t))
         case AgentSaid(event=Limit() as limit) if limit.resets_at is not None:
@@ -165,13 +183,16 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
         case AgentEnded(ended=ended, outcome=outcome):
             recent = tuple(use for use in history.used if use[0] > t - _HOUR)
             used = (*recent, (t, outcome.used.total)) if outcome.used.total else recent
-            return change(history, used=used, crash="" if outcome.tools or outcome.text else _crash(ended))
-        case Judged(evidence=evidence, verdict=verdict) if evidence.changed:
+            crash = "" if outcome.tools or outcome.text else _crash(ended)
+            now = change(history.of(event.iteration), crash=crash)
+            return change(history, used=used, current=_current(history, event.iteration, now))
+        case Judged(iteration=number, evidence=evidence, verdict=verdict) if evidence.changed:
             passed = frozenset(check.name for check in evidence.checks if check.passed)
             if history.same_only and verdict.kind is not Kind.ACCEPTED and evidence.is_tampered:
                 passed = frozenset()  # results of weakened tests are not progress
             failed = frozenset(check.name for check in evidence.checks if not check.passed)
-            return change(history, passed=passed, failed=failed)
+            now = change(history.of(number), passed=passed, failed=failed)
+            return change(history, current=_current(history, number, now))
         case IterationEnded():
             return _after(history, event, t)
         case StorySetAside(story=story, why=why):
@@ -292,13 +313,16 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
     # A broken connection between two limits, or the other way round, makes neither of them the first one again.
     transport = history.transport + is_transport if is_free else 0
     limits_in_a_row = history.limits_in_a_row + is_limit if is_free else 0
-    died = event.kind is Kind.CRASHED and bool(history.crash)
+    crash = history.of(event.iteration).crash
+    died = event.kind is Kind.CRASHED and bool(crash)
     return msgspec.structs.replace(
         history,
         **_progress(history, event),
         iterations=history.iterations + (not is_free),
-        number=event.iteration,
+        number=max(history.number, event.iteration),
         crashes=history.crashes + 1 if died else history.crashes if is_free else 0,
+        crash=crash if died else history.crash,
+        current={number: now for number, now in history.current.items() if number != event.iteration},
         transport=transport,
         transport_said=event.headline if is_transport else history.transport_said,
         transport_until=(event.resets_at or 0.0) if is_transport else 0.0,
@@ -311,6 +335,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         last_kind=event.kind,
         asked=history.asked | ({event.story: event.question} if event.kind is Kind.BLOCKED else {}),
         free=free,
+        returned=_returned(history, event),
         lost_reviews=_lost_reviews(history, event),
         feedback=_feedback(history, event),
         setup_failures=history.setup_failures + (event.mode is Mode.SETUP and event.kind.feeds_breaker),
@@ -319,6 +344,12 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         exam_failure=_exam_failure(history, event),
         proved=None,
     )
+
+
+def _returned(history: History, event: IterationEnded) -> dict[str, int]:
+    if event.kind is Kind.RETURNED:
+        return history.returned | {event.story: history.returned.get(event.story, 0) + 1}
+    return {name: count for name, count in history.returned.items() if not event.completes or name != event.story}
 
 
 def _lost_reviews(history: History, event: IterationEnded) -> dict[str, int]:
@@ -354,8 +385,8 @@ def _progress(history: History, event: IterationEnded) -> dict[str, Any]:
     """
     if event.mode in (Mode.ACCEPTANCE, Mode.EXAM):  # they have limits of their own
         return {}
-    kept = event.kind.keeps_work
-    passing = (history.passing - history.failed) | history.passed if kept else history.passing
+    kept, now = event.kind.keeps_work, history.of(event.iteration)
+    passing = (history.passing - now.failed) | now.passed if kept else history.passing
     stories, gained = dict(history.stories), dict(history.gained)
     if event.kind is Kind.ACCEPTED:
         stories.pop(event.story, None)
@@ -364,7 +395,7 @@ def _progress(history: History, event: IterationEnded) -> dict[str, Any]:
         return {**clean, "stories": stories, "gained": gained, "passing": passing}
     if not event.kind.feeds_breaker:
         return {}
-    more = len(history.passed - history.passing)
+    more = len(now.passed - history.passing)
     progress = more > gained.get(event.story, 0)
     gained[event.story] = 0 if kept else max(more, gained.get(event.story, 0))
     before, error = stories.get(event.story, Streak()), event.fingerprint

@@ -57,6 +57,8 @@ class Story(Struct, frozen=True, kw_only=True):
     notes: str = ""
     verify: tuple[str, ...] = ()
     attempts: int = 0
+    touches: tuple[str, ...] = ()
+    """Files, folders and patterns that it will probably change."""
     grade: str = ""
     """How well it is proven, as `core.proof.Grade`; empty: not judged yet."""
     ref: str = ""

@@ -21,6 +21,8 @@ class Kind(StrEnum):
     TIMED_OUT = "timed-out"
     MISCONFIGURED = "misconfigured"
     INTERRUPTED = "interrupted"
+    RETURNED = "returned"
+    """Accepted by itself, but it does not go together with what was merged meanwhile: back to the same story."""
 
     @property
     def uses_attempt(self) -> bool:

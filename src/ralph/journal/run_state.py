@@ -123,7 +123,7 @@ class RunState:
     @property
     def free(self) -> int:
         """Finished iterations that do not count towards the cap, such as a usage limit or a broken connection."""
-        return sum(self.kinds.get(kind, 0) for kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED))
+        return sum(self.kinds.get(kind, 0) for kind in (Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED, Kind.RETURNED))
 
     def add(self, record: Record) -> None:
         self.now = record.t

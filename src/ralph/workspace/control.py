@@ -108,7 +108,7 @@ class Control:
             self._stop.request(signal.SIGINT)
 
 
-_CAME_TO_NOTHING = frozenset({Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED, Kind.MISCONFIGURED})
+_CAME_TO_NOTHING = frozenset({Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED, Kind.MISCONFIGURED, Kind.RETURNED})
 
 
 def leave(state: Path, note: Note) -> Path:

@@ -39,6 +39,7 @@ _RESULTS = {
     Kind.LIMIT: "LIMIT",
     Kind.TIMED_OUT: "TIMEOUT",
     Kind.INTERRUPTED: "INTERRUPTED",
+    Kind.RETURNED: "RETURNED",
 }
 """As seed 000 names them, with additions where it has no word. All others are FAILED."""
 
