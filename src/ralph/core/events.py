@@ -109,7 +109,8 @@ class Scheduled(Event, frozen=True, kw_only=True):
     at: float = 0
     running: tuple[Running, ...] = ()
     free: int = 0
-    areas: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - by story: the files that it will probably change
+    areas: dict[str, tuple[str, ...]] = {}  # noqa: RUF012 - by story: what it will probably change, if it mattered
+    returns: int = 0  # `queue.returns`
     needs_setup: bool = False
     review: bool = False
     needs_acceptance: tuple[str, ...] = ()  # stories that have no acceptance tests yet

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator
 
 from ralph.core.plan import Mode, Order, Plan, State, Story
 from ralph.core.review import ReviewStatus
@@ -18,6 +18,27 @@ def next_work(plan: Plan, *, review: bool, skip: Container[str] = ()) -> tuple[S
         return found
     story = next_story(plan, skip)
     return (story, Mode.IMPLEMENT) if story else None
+
+
+def in_order(plan: Plan, *, review: bool, skip: Container[str] = ()) -> Iterator[tuple[Story, Mode]]:
+    """Each story that is ready with its mode, the next one first. More than the first costs sorting."""
+    first = next_work(plan, review=review, skip=skip)
+    if first is None:
+        return
+    yield first
+    seen = {first[0].id}
+    for status, mode in _MODES.items() if review else ():
+        for story in plan.stories:
+            if story.review.status is status and story.is_open and story.id not in skip and story.id not in seen:
+                seen.add(story.id)
+                yield story, mode
+    done = {story.id for story in plan.stories if story.is_done}
+    ready = (story for story in plan.stories if story.is_open and story.id not in skip and story.id not in seen)
+    rest = [story for story in ready if done.issuperset(story.depends_on)]
+    if plan.order is not Order.FILE:
+        rest.sort(key=lambda story: story.priority)
+    for story in rest:
+        yield story, Mode.IMPLEMENT
 
 
 def _in_review(plan: Plan, skip: Container[str]) -> tuple[Story, Mode] | None:

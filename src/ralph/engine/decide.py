@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from ralph.core.fallback import choose, paused_until
 from ralph.core.history import History
@@ -11,7 +11,7 @@ from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, W
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.review import OPEN_FINDINGS, ReviewStatus, approved_at
 from ralph.core.rules import Limits, OnLimit, OnStuck
-from ralph.core.select import next_work, why_nothing_is_ready
+from ralph.core.select import in_order, why_nothing_is_ready
 from ralph.engine.limits import RUN_LIMITS, not_counted
 
 _SHOWN = 5
@@ -27,10 +27,14 @@ def decide(
     review: bool = False,
     needs_acceptance: Callable[[Story], bool] = lambda _: False,
     needs_exam: bool = False,
+    busy: Collection[str] = (),
+    hold: Callable[[Story, Mode], bool] = lambda _story, _mode: False,
 ) -> Move:
     """`needs_acceptance`: whether tests for a story have to be written before it is implemented.
 
     `needs_exam`: whether a round of the exam is due if every story is done.
+    `busy`: stories that are being worked on.
+    `hold`: whether a story that is ready does not start now; see `schedule`.
     """
     if history.misconfigured:
         return Stop(Reason.MISCONFIGURED, history.misconfigured)
@@ -54,20 +58,21 @@ def decide(
     too_dear = _too_dear(plan, history, limits)
     others = {story.id for story in plan.stories if story.id not in limits.stories} if limits.stories else set()
     unproven = _unproven(plan, limits)
-    skip = {*history.asked, *history.aside, *too_dear, *others, *unproven}
+    skip = {*history.asked, *history.aside, *too_dear, *others, *unproven, *busy}
     paused: dict[Mode, float] = {}
-    while work := next_work(plan, review=review, skip=skip):
-        story, mode = work[0].id, work[1]
+    for ready, usual_mode in in_order(plan, review=review, skip=skip):
+        story, mode = ready.id, usual_mode
         if until := paused_until(history.bench, limits, story, mode, now):
             paused[mode] = min(until, paused.get(mode, until))
-            skip.add(story)
             continue
-        if mode is Mode.IMPLEMENT and not work[0].attempts and needs_acceptance(work[0]):
+        if mode is Mode.IMPLEMENT and not ready.attempts and needs_acceptance(ready):
             mode = Mode.ACCEPTANCE
         if mode is Mode.REVIEW and 0 < limits.max_lost_reviews <= history.lost_reviews.get(story, 0):
             return SetAside(story, f"{history.lost_reviews[story]} reviews in a row gave no usable verdict")
         if why := _why_stuck(story, history, limits):
             return SetAside(story, why)
+        if hold(ready, mode):
+            continue
         if is_at_cap(history, limits):
             if story in history.retried:  # it had failed, and is not left behind as if it had not
                 said = history.stories[story].said if story in history.stories else ""

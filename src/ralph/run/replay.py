@@ -7,13 +7,14 @@ from collections.abc import Iterable
 import msgspec
 from msgspec import Struct
 
-from ralph.core.events import Decided, Judged, PlanSeen, Record, RunStarted, SeenStory
+from ralph.core.events import Decided, Judged, PlanSeen, Record, RunStarted, Scheduled, SeenStory
 from ralph.core.history import History, fold
 from ralph.core.plan import Order, Plan, Story
 from ralph.core.review import AT_CAP, AT_STALEMATE, Review
 from ralph.core.rules import Limits
 from ralph.engine.decide import decide
 from ralph.engine.judge import judge
+from ralph.engine.schedule import schedule
 from ralph.journal.run_state import RunState
 
 _NOTES = {"cap": AT_CAP, "stalemate": AT_STALEMATE}
@@ -58,6 +59,11 @@ def replay(records: Iterable[Record]) -> Replayed:
             )
             if now != event.move:
                 differences.append(Difference(record.seq, "the decision", repr(event.move), repr(now)))
+        if isinstance(event, Scheduled):
+            decisions += 1
+            again = reschedule(event, plan_of(state.stories, order), history, limits)
+            if again != event:
+                differences.append(Difference(record.seq, "the schedule", _outcome(event), _outcome(again)))
         if isinstance(event, Judged):
             verdicts += 1
             now_judged = judge(event.evidence)
@@ -70,6 +76,28 @@ def replay(records: Iterable[Record]) -> Replayed:
         history = fold(history, event, record.t)
         state.add(record)
     return Replayed(decisions, verdicts, tuple(differences))
+
+
+def reschedule(event: Scheduled, plan: Plan, history: History, limits: Limits) -> Scheduled:
+    """What the scheduler makes of the inputs of a record."""
+    return schedule(
+        plan,
+        history,
+        limits,
+        event.at,
+        running=event.running,
+        free=event.free,
+        areas=event.areas,
+        returns=event.returns,
+        needs_setup=event.needs_setup,
+        review=event.review,
+        needs_acceptance=event.needs_acceptance,
+        needs_exam=event.needs_exam,
+    )
+
+
+def _outcome(event: Scheduled) -> str:
+    return repr((event.start, event.move, event.held))
 
 
 def plan_of(stories: dict[str, SeenStory], order: Order) -> Plan:
