@@ -39,6 +39,9 @@ class Bench(Struct, frozen=True):
     """What is known about the choices of a run."""
 
     current: str = FIRST
+    """Of the iteration that started last."""
+    choices: dict[int, str] = {}
+    """By number: of the iterations that have not ended."""
     reviewer: str = ""
     """See `Limits.reviewer`."""
     worker: str = ""
@@ -50,6 +53,9 @@ class Bench(Struct, frozen=True):
     used: dict[str, dict[str, Limit]] = {}
     """By choice and usage window: the share used."""
 
+    def of(self, iteration: int) -> str:
+        return self.choices.get(iteration, self.current)
+
 
 def note(bench: Bench, event: AnyEvent, t: float) -> Bench:
     change = msgspec.structs.replace
@@ -58,32 +64,40 @@ def note(bench: Bench, event: AnyEvent, t: float) -> Bench:
             if limits.reviewer:
                 bench = change(bench, reviewer=limits.reviewer, worker=limits.worker)
             for limit in heard:
-                bench = _hears(bench, limit)
+                bench = _hears(bench, bench.current, limit)
             reached = [limit.resets_at for limit in heard if limit.rejected and limit.resets_at is not None]
-            return _rests(bench, Rest(t, max(reached), _LIMIT)) if reached else bench
-        case AgentSaid(event=Limit() as limit):
-            return _hears(bench, limit)
-        case IterationStarted(choice=choice, mode=mode):
+            return _rests(bench, bench.current, Rest(t, max(reached), _LIMIT)) if reached else bench
+        case AgentSaid(iteration=number, event=Limit() as limit):
+            return _hears(bench, bench.of(number), limit)
+        case IterationStarted(iteration=number, choice=choice, mode=mode):
             if mode is Mode.REVIEW and bench.reviewer:
                 choice = {FIRST: bench.reviewer, bench.worker: FIRST}.get(choice, choice)
-            return bench if choice == bench.current else change(bench, current=choice)
-        case Judged(evidence=evidence) if evidence.outcome.trouble is Trouble.BUDGET:
-            return _rests(bench, Rest(t, why="its budget was spent"))
-        case IterationEnded(kind=Kind.LIMIT, resets_at=resets_at):
-            return _rests(bench, Rest(t, resets_at, _LIMIT))
-        case IterationEnded(kind=kind, story=story) if kind in _FAILURES:
-            known = bench.failures.get(story, {})
-            before = known.get(bench.current)
-            failed = Failures((before.count if before else 0) + 1, t)
-            return change(bench, failures=bench.failures | {story: known | {bench.current: failed}})
-        case IterationEnded(kind=kind, story=story, mode=mode) if kind.keeps_work:
-            if mode in (Mode.IMPLEMENT, Mode.FIX) and bench.authors.get(story, FIRST) != bench.current:
-                bench = change(bench, authors=bench.authors | {story: bench.current})
-            if kind is not Kind.ACCEPTED:
-                return bench
-            return change(bench, failures={name: known for name, known in bench.failures.items() if name != story})
+            return change(bench, current=choice, choices=bench.choices | {number: choice})
+        case Judged(iteration=number, evidence=evidence) if evidence.outcome.trouble is Trouble.BUDGET:
+            return _rests(bench, bench.of(number), Rest(t, why="its budget was spent"))
+        case IterationEnded(iteration=number):
+            choices = {other: choice for other, choice in bench.choices.items() if other != number}
+            return change(_after(bench, event, bench.of(number), t), choices=choices)
         case _:
             return bench
+
+
+def _after(bench: Bench, event: IterationEnded, choice: str, t: float) -> Bench:
+    change, kind, story = msgspec.structs.replace, event.kind, event.story
+    if kind is Kind.LIMIT:
+        return _rests(bench, choice, Rest(t, event.resets_at, _LIMIT))
+    if kind in _FAILURES:
+        known = bench.failures.get(story, {})
+        before = known.get(choice)
+        failed = Failures((before.count if before else 0) + 1, t)
+        return change(bench, failures=bench.failures | {story: known | {choice: failed}})
+    if not kind.keeps_work:
+        return bench
+    if event.mode in (Mode.IMPLEMENT, Mode.FIX) and bench.authors.get(story, FIRST) != choice:
+        bench = change(bench, authors=bench.authors | {story: choice})
+    if kind is not Kind.ACCEPTED:
+        return bench
+    return change(bench, failures={name: known for name, known in bench.failures.items() if name != story})
 
 
 def set_back(bench: Bench, back: float) -> Bench:
@@ -99,15 +113,15 @@ def set_back(bench: Bench, back: float) -> Bench:
     )
 
 
-def _hears(bench: Bench, limit: Limit) -> Bench:
+def _hears(bench: Bench, choice: str, limit: Limit) -> Bench:
     if limit.utilization is None or limit.resets_at is None:
         return bench
-    known = bench.used.get(bench.current, {})
-    return msgspec.structs.replace(bench, used=bench.used | {bench.current: known | {limit.kind: limit}})
+    known = bench.used.get(choice, {})
+    return msgspec.structs.replace(bench, used=bench.used | {choice: known | {limit.kind: limit}})
 
 
-def _rests(bench: Bench, rest: Rest) -> Bench:
-    return msgspec.structs.replace(bench, resting=bench.resting | {bench.current: rest})
+def _rests(bench: Bench, choice: str, rest: Rest) -> Bench:
+    return msgspec.structs.replace(bench, resting=bench.resting | {choice: rest})
 
 
 def choose(bench: Bench, limits: Limits, story: str, now: float, mode: Mode = Mode.IMPLEMENT) -> str:

@@ -61,6 +61,8 @@ class Current(Struct, frozen=True):
     failed: frozenset[str] = frozenset()
     crash: str = ""
     """The last output of an agent that crashed at startup."""
+    since: float = 0
+    """When it started; 0: unknown."""
 
 
 class History(Struct, frozen=True):
@@ -115,6 +117,8 @@ class History(Struct, frozen=True):
     transport_until: float = 0
     """The earliest time of the next session, where the failure asks for a longer pause."""
     last_ended: float = 0
+    trouble_at: float = 0
+    """When an iteration last ended at a usage limit, with a broken connection or for a wrong configuration."""
     windows: dict[str, Heard] = {}
     """Usage windows by kind."""
     limit_until: float | None = None
@@ -175,7 +179,9 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
         case Baseline(results=results):
             return change(history, passing=frozenset(check.name for check in results if check.passed))
         case IterationStarted(iteration=number):
-            return change(history, number=max(history.number, number), current=_current(history, number, Current()))
+            return change(
+                history, number=max(history.number, number), current=_current(history, number, Current(since=t))
+            )
         case AgentStarted():
             return change(history, calls=(*(call for call in history.calls if call > t - _HOUR), t))
         case AgentSaid(event=Limit() as limit) if limit.resets_at is not None:
@@ -277,6 +283,8 @@ def _at(history: History, t: float) -> History:
         seen=t,
         started=history.started - back,
         last_ended=history.last_ended - back,
+        trouble_at=history.trouble_at - back,
+        current={n: msgspec.structs.replace(now, since=now.since - back) for n, now in history.current.items()},
         calls=tuple(call - back for call in history.calls),
         used=tuple((when - back, count) for when, count in history.used),
         windows={kind: Heard(heard.limit, heard.at - back) for kind, heard in history.windows.items()},
@@ -309,30 +317,17 @@ def _crash(ended: Ended) -> str:
 def _after(history: History, event: IterationEnded, t: float) -> History:
     is_free = event.kind in _FREE
     free = history.free | ({event.story: history.free.get(event.story, 0) + 1} if is_free else {})
-    is_limit, is_transport = event.kind is Kind.LIMIT, event.kind is Kind.TRANSPORT
-    # A broken connection between two limits, or the other way round, makes neither of them the first one again.
-    transport = history.transport + is_transport if is_free else 0
-    limits_in_a_row = history.limits_in_a_row + is_limit if is_free else 0
     crash = history.of(event.iteration).crash
     died = event.kind is Kind.CRASHED and bool(crash)
     return msgspec.structs.replace(
         history,
         **_progress(history, event),
+        **_trouble(history, event, t),
         iterations=history.iterations + (not is_free),
         number=max(history.number, event.iteration),
         crashes=history.crashes + 1 if died else history.crashes if is_free else 0,
         crash=crash if died else history.crash,
         current={number: now for number, now in history.current.items() if number != event.iteration},
-        transport=transport,
-        transport_said=event.headline if is_transport else history.transport_said,
-        transport_until=(event.resets_at or 0.0) if is_transport else 0.0,
-        last_ended=t,
-        limit_until=event.resets_at if is_limit else None,
-        limit_seen=is_limit,
-        limits_in_a_row=limits_in_a_row,
-        answer="",
-        misconfigured=event.headline if event.kind is Kind.MISCONFIGURED else "",
-        last_kind=event.kind,
         asked=history.asked | ({event.story: event.question} if event.kind is Kind.BLOCKED else {}),
         free=free,
         returned=_returned(history, event),
@@ -344,6 +339,35 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
         exam_failure=_exam_failure(history, event),
         proved=None,
     )
+
+
+def _trouble(history: History, event: IterationEnded, t: float) -> dict[str, Any]:
+    """What is known about the agent's account, the connection and the configuration. With several workers, an iteration
+    that started before the last trouble says nothing about whether it is over, and meeting it too is no second time.
+    """
+    is_limit, is_transport = event.kind is Kind.LIMIT, event.kind is Kind.TRANSPORT
+    is_wrong, is_free = event.kind is Kind.MISCONFIGURED, event.kind in _FREE
+    is_trouble = is_limit or is_transport or is_wrong
+    is_earlier = 0 < history.of(event.iteration).since < history.trouble_at
+    if is_earlier and not is_trouble:
+        return {}
+    # A broken connection between two limits, or the other way round, makes neither of them the first one again.
+    again_limit = is_limit and not (is_earlier and history.limits_in_a_row)
+    again_transport = is_transport and not (is_earlier and history.transport)
+    known = history.limit_until if is_earlier and history.limit_seen else None
+    return {
+        "trouble_at": t if is_trouble else history.trouble_at,
+        "transport": history.transport + again_transport if is_free else 0,
+        "transport_said": event.headline if is_transport else history.transport_said,
+        "transport_until": (event.resets_at or 0.0) if is_transport else 0.0,
+        "last_ended": t,
+        "limit_until": (event.resets_at if event.resets_at is not None else known) if is_limit else known,
+        "limit_seen": is_limit or (is_earlier and history.limit_seen),
+        "limits_in_a_row": history.limits_in_a_row + again_limit if is_free else 0,
+        "answer": history.answer if is_earlier else "",
+        "misconfigured": event.headline if is_wrong else history.misconfigured if is_earlier else "",
+        "last_kind": event.kind,
+    }
 
 
 def _returned(history: History, event: IterationEnded) -> dict[str, int]:

@@ -22,7 +22,7 @@ _FIRST_AGAIN, _LONGEST_AGAIN = 5.0, 900.0
 """Seconds. Used when the limit remains after its reset time: a wrong clock must not cause a busy loop."""
 _DAY = 24 * 3600.0
 _NEVER = 1.0
-_SAYS_NOTHING = (None, Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED)
+_SAYS_NOTHING = (None, Kind.LIMIT, Kind.TRANSPORT, Kind.INTERRUPTED, Kind.RETURNED)
 """Endings that do not show whether an agent could work."""
 
 
@@ -78,8 +78,8 @@ def _kind(history: History) -> str:
 
 def _is_outdated(heard: Heard, history: History) -> bool:
     """True if an agent was started and worked after this report, so the limit no longer applies."""
-    last = max(history.calls, default=0.0)
-    return heard.at < last <= history.last_ended and history.last_kind not in _SAYS_NOTHING
+    last = max((call for call in history.calls if call <= history.last_ended), default=0.0)
+    return heard.at < last and history.last_kind not in _SAYS_NOTHING
 
 
 def _after_verdict(history: History, limits: Limits, now: float) -> float:
