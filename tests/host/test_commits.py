@@ -65,6 +65,18 @@ def test_the_commit_has_what_changed_its_message_and_its_author(
     assert not made.used_fallback_identity
 
 
+def test_further_parents_make_a_merge_commit(project: Project) -> None:
+    head = project.head()
+    checkpoint = take(project.repo, project.index)
+    project.write("a.txt", "two\n")
+    tree = project.git("rev-parse", "HEAD^{tree}")
+    other = project.git("commit-tree", tree, "-p", head, "-m", "candidate")
+    made = _made(project, checkpoint, parents=[other])
+    assert project.git("log", "-1", "--format=%P", made.commit) == f"{head} {other}"
+    assert made.paths == ("a.txt",)
+    assert project.status() == ""
+
+
 def test_no_change_is_no_commit(project: Project) -> None:
     head = project.head()
     checkpoint = take(project.repo, project.index)

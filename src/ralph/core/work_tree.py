@@ -146,8 +146,12 @@ class WorkTree(Protocol):
         extra: Sequence[Path],
         message: str,
         trailers: Mapping[str, str | Sequence[str]],
+        parents: Sequence[str] = (),
     ) -> Commit | None:
-        """Commit what changed between the checkpoint and `tree`, and the files in `extra`. None: nothing changed."""
+        """Commit what changed between the checkpoint and `tree`, and the files in `extra`. None: nothing changed.
+
+        `parents`: further ones, which make it a merge commit.
+        """
         ...
 
     def find_commit(self, trailers: dict[str, str]) -> str:

@@ -216,11 +216,12 @@ def commit_story(
     index_file: Path,
     hooks: Hooks | None = None,
     own: Mapping[Path, bytes] | None = None,
+    parents: Sequence[str] = (),
 ) -> Committed | None:
     """Commit the difference between the checkpoint and `tree`, the snapshot that was judged. None: no difference.
 
     Only that tree is committed. If a hook changes files, the caller judges the result. `own`: the loop's files, which
-    hooks cannot change.
+    hooks cannot change. `parents`: further ones, after HEAD, which make it a merge commit.
 
     Commits the agent made stay, and the remaining changes go on top of them; if nothing remains, the commit is empty,
     because its message is their proof. The user's index gets the committed paths and otherwise stays as it was at the
@@ -257,7 +258,7 @@ def commit_story(
             git(repo, "read-tree", pending.tree, index=pending.index)
     # Commits of the agent's own have some of the paths already.
     paths = _between(repo, start.tree, pending.tree) if start.has_moved else pending.staged
-    commit, is_fallback, unsigned = _publish(repo, checkpoint, index_file, pending, message)
+    commit, is_fallback, unsigned = _publish(repo, checkpoint, index_file, pending, message, parents)
     pending.remember()
     if not checkpoint.in_progress:
         end_operations(repo)
@@ -439,7 +440,7 @@ def _made_before(repo: Repo, checkpoint: Checkpoint, start: _Start, message: str
 
 
 def _publish(
-    repo: Repo, checkpoint: Checkpoint, index_file: Path, pending: _Pending, message: str
+    repo: Repo, checkpoint: Checkpoint, index_file: Path, pending: _Pending, message: str, parents: Sequence[str]
 ) -> tuple[str, bool, str]:
     """Make the commit, then update the user's index, then HEAD: a kill in between leaves the work staged.
 
@@ -451,7 +452,8 @@ def _publish(
         # What the agent staged goes; what it committed itself is in the index like the rest.
         restore_index(repo, checkpoint, index_file)
         staged = _between(repo, checkpoint.head or "", tree) | staged
-    args = (tree, *(("-p", start.head) if start.head else ()), "-F", "-")
+    every = dict.fromkeys([*((start.head,) if start.head else ()), *parents])
+    args = (tree, *(part for parent in every for part in ("-p", parent)), "-F", "-")
     text = message.encode("utf-8", "replace")
     try:
         set_entries(repo, staged)

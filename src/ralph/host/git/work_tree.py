@@ -299,6 +299,7 @@ class GitWorkTree:
         extra: Sequence[Path],
         message: str,
         trailers: Mapping[str, str | Sequence[str]],
+        parents: Sequence[str] = (),
     ) -> Commit | None:
         made = commit_story(
             self._repo,
@@ -308,6 +309,7 @@ class GitWorkTree:
             index_file=self._index,
             hooks=self._hooks,
             own={path: path.read_bytes() for path in extra},
+            parents=parents,
         )
         if made is None:
             return None
