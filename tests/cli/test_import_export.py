@@ -113,6 +113,19 @@ def test_a_source_that_is_none_is_said(root: Path, source: str, said: str) -> No
 
 
 @EVERY
+def test_the_paths_that_a_story_touches_are_imported_and_converted(root: Path, name: str) -> None:
+    text = "- [ ] Say one\n  - src/one.txt exists\n  - Touches: src/one.txt, `docs/a b.md`\n"
+    assert imports(root, text, "--layout", name).code == 0
+    [story] = stories(root)
+    assert story["touches"] == ["src/one.txt", "docs/a b.md"]
+    assert story["criteria"] == ["src/one.txt exists"]
+    other = next(each for each in NAMES if each != name)
+    done = ralph_here("plan", "convert", "--to", other, cwd=root)
+    assert done.code == 0, done.err
+    assert "touches" not in done.out
+
+
+@EVERY
 def test_importing_the_same_twice_adds_nothing_twice(root: Path, name: str) -> None:
     imports(root, CHECKLIST, "--layout", name)
     before = snapshot(root)

@@ -312,6 +312,10 @@ def test_add_gives_a_fresh_id_and_keeps_everything_else(ref: PlanRef) -> None:
         sid(ref, 1),
         "--verify",
         "make pdf",
+        "--touches",
+        "src/pdf.py",
+        "--touches",
+        "docs/",
         "--json",
     )
     assert done.code == 0, done.err
@@ -319,6 +323,8 @@ def test_add_gives_a_fresh_id_and_keeps_everything_else(ref: PlanRef) -> None:
     assert story["id"] == sid(ref, 7)
     assert story["depends_on"] == [sid(ref, 1)]
     assert story["verify"] == ["make pdf"]
+    assert story["touches"] == ["src/pdf.py", "docs/"]
+    assert "touches    src/pdf.py, docs/" in task(ref, "show", sid(ref, 7)).out
     assert len(story["criteria"]) == 2
     gone = [line for line in difference(before, ref.path.read_bytes()) if line.startswith("-")]
     assert gone == []
@@ -421,6 +427,10 @@ def test_fields_are_set_and_taken_away(ref: PlanRef) -> None:
     assert task(ref, "set", four, "--title", "Better", "--depends-on", sid(ref, 1), "--verify", "true").code == 0
     found = task(ref, "show", four, "--json").json
     assert (found["title"], found["depends_on"], found["verify"]) == ("Better", [sid(ref, 1)], ["true"])
+    assert task(ref, "set", four, "--touches", "src/*.py").code == 0
+    assert task(ref, "show", four, "--json").json["touches"] == ["src/*.py"]
+    assert task(ref, "set", four, "--touches", "").code == 0
+    assert task(ref, "show", four, "--json").json["touches"] == []
     assert task(ref, "set", four, "--depends-on", "", "--verify", "", "--notes", "", "--description", "").code == 0
     found = task(ref, "show", four, "--json").json
     assert (found["depends_on"], found["verify"], found["notes"], found["description"]) == ([], [], "", "")

@@ -265,6 +265,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "review": st.builds(Review, st.sampled_from([None, *ReviewStatus]), st.integers(0, 9), LINE),
     "notes": LINE,
     "verify": st.lists(LINE, max_size=3).map(tuple),
+    "touches": st.lists(LINE, max_size=3).map(tuple),
     "attempts": st.integers(0, 9),
 }
 
@@ -333,7 +334,7 @@ def test_stories_that_are_not_edited_keep_their_lines(name: str, data: st.DataOb
     source = data.draw(st.sampled_from(list(variants(name).values())))
     plan = form.parse(source, "f")
     story = data.draw(st.sampled_from(plan.stories))
-    names = [n for n in ("title", "criteria", "notes", "verify") if n in form.SPEAKS]
+    names = [n for n in ("title", "criteria", "notes", "verify", "touches") if n in form.SPEAKS]
     fields = _fields(data, plan, form, data.draw(st.lists(st.sampled_from(names), min_size=1, unique=True)), 0)
     try:
         edited = form.edit(source, [SetFields(story.id, fields)])

@@ -40,6 +40,7 @@ def plans(lines: st.SearchStrategy[str]) -> st.SearchStrategy[Plan]:
             "state": st.sampled_from(State),
             "notes": st.one_of(st.just(""), lines),
             "verify": st.lists(lines, max_size=2, unique=True).map(tuple),
+            "touches": st.lists(lines, max_size=2).map(tuple),
             "attempts": st.integers(0, 3),
             "review": st.sampled_from([Review(), Review(ReviewStatus.NEEDS_REVIEW, 1), Review(None, 2, "again")]),
         }

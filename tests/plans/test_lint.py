@@ -51,6 +51,9 @@ def test_the_samples_are_good(name: str) -> None:
         (change(description="One. Two. Three. Four."), "too-large"),
         (change(description="and then " * 201), "too-large"),
         (change(criteria=("`a` prints " + "b " * 60,) * 8), "too-large"),
+        (change(touches=("src/a.py", "/etc/hosts")), "bad-touches"),
+        (change(touches=("../other/a.py",)), "bad-touches"),
+        (change(touches=("src\\a.py",)), "bad-touches"),
     ],
 )
 def test_what_costs_iterations_is_a_warning(story: Story, code: str) -> None:

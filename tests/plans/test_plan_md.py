@@ -215,6 +215,11 @@ def test_the_block_for_the_prompt_is_what_stands_in_the_file() -> None:
         ("Verify: by looking at it\n", "description", "Verify: by looking at it"),
         ("```\nVerify: `rm -rf /`\n```\n", "verify", ()),
         ("We verify: `no`\n", "verify", ()),
+        ("Touches: src/a.py, docs/\n", "touches", ("src/a.py", "docs/")),
+        ("**Touches:** `src/a b.py` and `docs/*.md`.\n", "touches", ("src/a b.py", "docs/*.md")),
+        ("Touches:\n\n- src/a.py\n- `Makefile`\n", "touches", ("src/a.py", "Makefile")),
+        ("Touches: src/a.py.\n", "touches", ("src/a.py",)),
+        ("Touches: the login page, and more\n", "touches", ()),
         ("Depends on: US-002, US-003\n", "depends_on", ("US-002", "US-003")),
         ("**Dependencies:** US-002 (the form) and `US-003`\n", "depends_on", ("US-002", "US-003")),
         ("Depends on: none\n", "depends_on", ()),
@@ -442,6 +447,7 @@ VALUES: dict[str, st.SearchStrategy[Any]] = {
     "description": st.lists(PARAGRAPH, max_size=2).map("\n\n".join),
     "notes": st.lists(PARAGRAPH, max_size=2).map("\n\n".join),
     "criteria": st.lists(WORDS, max_size=3).map(tuple),
+    "touches": st.lists(st.sampled_from(["src/a.py", "docs/", "a b", "x, y", "`"]), max_size=2).map(tuple),
     "verify": st.lists(st.sampled_from(["make", "a `b` c", "x, y", "``"]), max_size=2).map(tuple),
 }
 SOURCES = [

@@ -133,6 +133,7 @@ def story_card(story: Story, plan: Plan, why: str = "", mode: Mode | None = None
         "mode": mode.value if mode else "",
         "priority": f"{story.priority:g}" if plan.order is Order.PRIORITY else "",
         "after": ", ".join(story.depends_on),
+        "touches": ", ".join(story.touches),
         "review": _review(story),
         "reviews": str(story.review.count or ""),
         "grade": grade_in_words(shown_grade(story)),

@@ -146,7 +146,7 @@ def _given(opened: OpenPlan, args: Namespace) -> dict[str, Any]:
     for name in ("description", "notes"):
         if (text := getattr(args, name, None)) is not None:
             fields[name] = given.prose(f"--{name}", text)
-    for name, flag in (("criteria", "--criterion"), ("verify", "--verify")):
+    for name, flag in (("criteria", "--criterion"), ("verify", "--verify"), ("touches", "--touches")):
         if (texts := getattr(args, name)) is not None:
             fields[name] = given.lines(flag, texts)
     if args.depends_on is not None:
@@ -172,7 +172,7 @@ def _add(opened: OpenPlan, args: Namespace, editor: Editor) -> list[Change]:
         )
     example = next((story.id for story in opened.plan.stories if is_example(story)), "")
     if example and args.new_id is None and args.after is None:  # the first story of a new plan
-        blank = {"description": "", "criteria": (), "depends_on": (), "verify": ()}
+        blank = {"description": "", "criteria": (), "depends_on": (), "verify": (), "touches": ()}
         return [SetFields(example, blank | {"title": given.line("the title", args.title)} | fields)]
     new_id = given.new_id(args.new_id) if args.new_id is not None else ""
     after = find_story(opened.plan, args.after).id if args.after is not None else None

@@ -32,6 +32,19 @@ def normal(path: str) -> str:
     return "/".join(parts) or ("." if path.strip() else "")
 
 
+def bad_area(path: str) -> str:
+    """What is wrong with an entry of `touches`; empty if nothing is."""
+    if not path.strip():
+        return "is empty"
+    if path.startswith(("/", "~")) or re.match(r"[A-Za-z]:[\\/]", path):
+        return "is an absolute path"
+    if ".." in path.split("/"):
+        return "leads out of the repository"
+    if "\\" in path:
+        return "has a backslash; separate folders with a slash"
+    return "has a line break" if "\n" in path else ""
+
+
 def collide(a: Iterable[str], b: Iterable[str]) -> str:
     """The path that both areas include; empty if there is none, or if nothing is known about one of them."""
     claims = Claims()

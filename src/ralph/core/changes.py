@@ -24,6 +24,7 @@ EDITABLE = frozenset(
         "notes",
         "verify",
         "attempts",
+        "touches",
         "grade",
     }
 )

@@ -21,6 +21,7 @@ _FIXED = {
     "criteria": "criteria",
     "depends_on": "dependencies",
     "verify": "check commands",
+    "touches": "touched paths",
 }
 
 

@@ -10,12 +10,13 @@ from msgspec import Struct
 
 from ralph.importing import wording
 from ralph.plans.markdown import Block, Kind
-from ralph.plans.markdown_stories import code_spans
+from ralph.plans.markdown_stories import code_spans, paths_listed
 
 _NAMES = {
     "criteria": "acceptance criteria|acceptance|success criteria|definition of done|done when|criteria",
     "verify": "verify|verification|verification commands|validation|validation commands|how to verify|test|tests"
     "|test commands|run|run tests",
+    "touches": "touches",
     "notes": "notes|note",
 }
 _SECTIONS = {name: field for field, names in _NAMES.items() for name in names.split("|")}
@@ -38,6 +39,7 @@ class Body(Struct, frozen=True):
     description: str = ""
     criteria: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
+    touches: tuple[str, ...] = ()
     notes: str = ""
     boxes: int = 0
     ticked: int = 0
@@ -83,6 +85,7 @@ class _Reader:
         """Pieces of the description, and whether each is a list item."""
         self.criteria: list[tuple[int, str]] = []
         self.verify: dict[str, None] = {}
+        self.touches: dict[str, None] = {}
         self.notes: list[str] = []
         self.boxes = self.ticked = 0
         self.last: list[str] = []
@@ -97,6 +100,7 @@ class _Reader:
             description=wording.prose(self._description()),
             criteria=tuple(dict.fromkeys(words for words in self._criteria() if words.strip())),
             verify=tuple(self.verify),
+            touches=tuple(self.touches),
             notes=wording.prose("\n".join(self.notes)),
             boxes=self.boxes,
             ticked=self.ticked,
@@ -156,6 +160,8 @@ class _Reader:
             self.criteria.append((0, wording.line(value)))
         elif field == "notes":
             self.notes.append(wording.line(value))
+        elif field == "touches" and (paths := paths_listed(value)):
+            self.touches.update(dict.fromkeys(paths))
         elif field == "verify" and (found := commands_in(value)):
             self.last = [command for command in found if command not in self.verify]
             self.verify.update(dict.fromkeys(found))

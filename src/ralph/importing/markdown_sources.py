@@ -80,6 +80,7 @@ class _Document:
                 state=State.DONE if is_done or wording.looks_done(raw) else State.TODO,
                 notes=content.notes,
                 verify=content.verify,
+                touches=content.touches,
                 phase=" › ".join(inner),
                 line=block.line,
             )
@@ -257,6 +258,7 @@ def _headed_task(document: _Document, at: int, end: int, head: re.Match[str]) ->
         state=State.DONE if is_done else State.TODO,
         notes=content.notes,
         verify=content.verify,
+        touches=content.touches,
         line=block.line,
     )
 

@@ -74,6 +74,7 @@ def _read_plan(data: bytes, file: str, name: str) -> Batch:
             state=story.state,
             notes=story.notes,
             verify=story.verify,
+            touches=story.touches,
             ref=story.ref,
             line=story.line,
         )

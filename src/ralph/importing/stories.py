@@ -39,6 +39,7 @@ class Item(Struct, frozen=True, kw_only=True):
     """Why it is blocked."""
     notes: str = ""
     verify: tuple[str, ...] = ()
+    touches: tuple[str, ...] = ()
     phase: str = ""
     """The heading, milestone or epic it belongs to."""
     ref: str = ""
@@ -206,6 +207,7 @@ def make(items: Sequence[Item], ids: Sequence[str], file: str, target: Target) -
                 review=Review(ReviewStatus.APPROVED) if target.plan.reviewed and is_done else NO_REVIEW,
                 notes="\n".join(filter(None, (item.notes, claim, f"Source: {item.key}"))),
                 verify=item.verify,
+                touches=item.touches,
                 ref=item.ref if form.has_tracker else "",
                 line=item.line,
             )

@@ -93,6 +93,7 @@ def _fields(draft: DraftStory, ids: dict[str, str], plan: Plan, number: int) -> 
         "criteria": tuple(line.strip() for line in draft.acceptance_criteria),
         "depends_on": tuple(dict.fromkeys(filter(None, waits))),
         "verify": tuple(line.strip() for line in draft.verify),
+        "touches": tuple(filter(None, (line.strip() for line in draft.touches))),
     }
     return fields | ({"priority": number} if plan.order is Order.PRIORITY else {})
 

@@ -38,6 +38,7 @@ class DraftStory(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"
     depends_on: tuple[str, ...] = ()
     verify: tuple[str, ...] = ()
     layer: str = ""
+    touches: tuple[str, ...] = ()
 
 
 class Answer(Struct, frozen=True, forbid_unknown_fields=True, rename="camel"):
@@ -74,6 +75,7 @@ def schema_for(form: Form) -> dict[str, Any]:
             "acceptanceCriteria": texts | {"minItems": 1},
             "dependsOn": texts,
             "verify": texts | ({"minItems": 1} if form.only_one else {}),
+            "touches": texts,
             "layer": {"type": "string", "enum": list(LAYERS)},
         },
         ["id", "title", "description", "acceptanceCriteria", *(["verify"] if form.only_one else [])],

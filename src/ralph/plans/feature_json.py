@@ -3,8 +3,8 @@
     state DONE     "passes": true
     state TODO     "passes": false
 
-The other states, and reviews, have no field and are kept in the state folder. `dependsOn`, `verify` and the document's
-`verifyCommands` are our additions to the original format; they are written only when used.
+The other states, and reviews, have no field and are kept in the state folder. `dependsOn`, `verify`, `touches` and
+the document's `verifyCommands` are our additions to the original format; they are written only when used.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
     if facts.verify:
         plan["verifyCommands"] = list(facts.verify)
     story = _write_story(example("STORY-001"))
-    plan["userStories"] = [{key: story[key] for key in story if key not in ("dependsOn", "verify")}]
+    plan["userStories"] = [{key: story[key] for key in story if key not in ("dependsOn", "verify", "touches")}]
     folder = ref.folder.relative_to(ref.root)
     return {
         (folder / _FILE).as_posix(): dump(plan, Style()).decode() + "\n",

@@ -313,7 +313,7 @@ def _say_plainly(story: Story, read_back: Callable[[Story], Story | None]) -> St
     return msgspec.structs.replace(story, **texts)
 
 
-_TEXTS = ("title", "description", "criteria", "verify", "notes")
+_TEXTS = ("title", "description", "criteria", "verify", "touches", "notes")
 
 
 def _says_the_same(meant: Story, read: Story | None) -> bool:
@@ -333,6 +333,7 @@ def _tries(story: Story) -> dict[str, list[object]]:
             tuple(words for text in criteria if (words := _words(text))),
         ],
         "verify": [story.verify, commands, tuple(command.strip() for command in commands if command.strip())],
+        "touches": [story.touches, tuple(path for text in story.touches if (path := one_line(text)))],
         "notes": _ways(story.notes),
     }
 

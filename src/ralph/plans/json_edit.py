@@ -254,7 +254,7 @@ def _merged(old: dict[str, Any], new: dict[str, Any], form: Format[D, S]) -> dic
 def _completed(name: str, values: dict[str, Any], form: Format[D, S]) -> dict[str, Any] | None:
     """A new story with its missing values filled in; None if it is not usable."""
     blank = form.write_story(Story(id=name, title=""))
-    bare = {key: values.get(key, value) for key, value in blank.items() if key != "verify"}
+    bare = {key: values.get(key, value) for key, value in blank.items() if key not in ("verify", "touches")}
     bare = {key: value for key, value in bare.items() if value is not None or key == "reviewStatus"}
     story = _merged(bare, values, form)
     return story if _is_readable(story, form) else None

@@ -35,7 +35,7 @@ _NO_NUMBERS = ("NaN", "Infinity")
 _MOST_DIGITS = 4000  # Python itself stops at 4300
 _RESTORE = "restore the file from git, or fix it by hand"
 COMMON_FIELDS = frozenset(
-    {"id", "title", "description", "criteria", "priority", "depends_on", "state", "notes", "verify"}
+    {"id", "title", "description", "criteria", "priority", "depends_on", "state", "notes", "verify", "touches"}
 )
 """What every JSON layout can say about a story."""
 PASSES_OR_NOT = frozenset({State.TODO, State.DONE})
@@ -73,6 +73,7 @@ EXPECTED: Mapping[str, Expected] = MappingProxyType(
         "reviewCount": _COUNT,
         "reviewStatus": Expected('null, "needs_review", "changes_requested" or "approved"', "null"),
         "status": Expected('"todo", "in_progress", "done" or "failed"', '"todo"'),
+        "touches": Expected("a list of files, folders or patterns, none of them empty", '["src/login.py", "docs/"]'),
         "verify": Expected("a command, or a list of commands, none of them empty", '"make test"'),
         "verifyCommands": Expected("a list of commands, none of them empty", '["make test"]'),
     }
@@ -137,7 +138,7 @@ def known_keys(wire: type[Struct]) -> frozenset[str]:
 
 
 def commands(value: str | tuple[str, ...] | UnsetType | None, key: str = "verify") -> tuple[str, ...]:
-    """One command or a list of them."""
+    """One command or a list of them; or the entries of another optional list."""
     if value is UNSET or value is None:
         return ()
     lines = (value,) if isinstance(value, str) else value
@@ -173,6 +174,7 @@ class UserStory(Struct, rename="camel", kw_only=True):
     notes: str | UnsetType = UNSET
     depends_on: Lines | UnsetType = UNSET
     verify: Commands | UnsetType = UNSET
+    touches: Lines | UnsetType = UNSET
 
 
 def read_user_story(wire: UserStory, _number: int, extra: dict[str, Any]) -> Story:
@@ -187,6 +189,7 @@ def read_user_story(wire: UserStory, _number: int, extra: dict[str, Any]) -> Sto
         state=State.DONE if wire.passes else State.TODO,
         notes=wire.notes or "",
         verify=commands(wire.verify),
+        touches=commands(wire.touches, "touches"),
         extra=extra,
     )
 
@@ -205,6 +208,7 @@ def write_user_story(story: Story, layout: str, more: dict[str, Any]) -> dict[st
         "notes": story.notes,
         "dependsOn": list(story.depends_on),
         "verify": list(story.verify),
+        "touches": list(story.touches),
     }
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
+from ralph.core.areas import bad_area
 from ralph.core.plan import EXAMPLE_TITLE, Plan, Story
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.review import NO_REVIEW
@@ -106,7 +107,21 @@ def lint(plan: Plan, places: Places, *, has_checks: bool, review_cap: int = 5) -
         if not story.is_done:
             problems += _about_text(index, story, places)
             problems += _about_size(index, story, places)
+            problems += _about_touches(index, story, places)
     return problems
+
+
+def _about_touches(index: int, story: Story, places: Places) -> Iterator[Problem]:
+    for number, path in enumerate(story.touches):
+        if why := bad_area(path):
+            yield Problem(
+                "bad-touches",
+                f"story {one_line(story.id, 60)}: touches {one_line(path, 60)!r} {why}",
+                places.story(index, "touches", number),
+                "name a file, a folder or a pattern of this repository, such as src/login.py, docs/ or src/*.css",
+                severity=Severity.WARNING,
+                story=story.id,
+            )
 
 
 def _about_checks(plan: Plan, places: Places, has_checks: bool) -> Iterator[Problem]:

@@ -290,7 +290,7 @@ def _is_loose(reading: Reading) -> bool:
     return False
 
 
-_LABELS = {"verify": "Verify", "depends_on": "Depends on", "notes": "Notes"}
+_LABELS = {"verify": "Verify", "touches": "Touches", "depends_on": "Depends on", "notes": "Notes"}
 
 
 def write_body(story: Story, indent: str, *, in_block: bool) -> list[str]:
@@ -466,7 +466,7 @@ def _lines(field: str, value: Any, indent: str) -> list[str]:
 def _as_items(field: str, value: Any) -> list[str]:
     if field == "notes":
         return str(value).split("\n")
-    return [code_span(command) for command in value] if field == "verify" else list(value)
+    return [code_span(text) for text in value] if field in ("verify", "touches") else list(value)
 
 
 def _paragraphs(text: str, indent: str) -> list[str]:

@@ -1,7 +1,8 @@
 """The stories of a Markdown plan: where each one is, and what the text below its line says.
 
 The text is read as pieces. A piece is a line or a list item that belongs to one field: description, criteria,
-`Verify:`, `Depends on:`, `Notes:`. It knows its position, so that a change of one field leaves every other line alone.
+`Verify:`, `Touches:`, `Depends on:`, `Notes:`. It knows its position, so that a change of one field leaves every other
+line alone.
 """
 
 from __future__ import annotations
@@ -17,13 +18,14 @@ from msgspec import Struct
 from ralph.core.plan import State, Story
 from ralph.plans.markdown import CHECKBOX, Block, Kind, scan
 
-FIELDS = ("description", "criteria", "verify", "depends_on", "notes")
+FIELDS = ("description", "criteria", "verify", "touches", "depends_on", "notes")
 BULLET = "bullet"
 """An item under no label. It is a criterion if there is no criteria label."""
 
 _SPELLINGS = {
     "criteria": "acceptance criteria|acceptance|criteria",
     "verify": "verify|verification",
+    "touches": "touches",
     "depends_on": "depends on|depends|dependencies",
     "notes": "notes|note",
     "description": "description",
@@ -37,6 +39,8 @@ _LABEL = re.compile(
 """`Notes:`, `**Notes:**`, `**Notes**:`, or `**Notes**` alone on a line."""
 _NOTHING = frozenset({"none", "nothing", "-", "–", "—", "n/a"})
 _TICKS = re.compile(r"`+")
+_PATH = re.compile(r"(?=.*[./*])[^\s`,;:<>|]+")
+"""A word that can only be a path. `Touches: the login page` is a sentence."""
 _PUNCTUATION = r"[!-/:-@\[-`{-~]"
 _ESCAPED = re.compile(rf"\\(?={_PUNCTUATION})|([0-9]{{1,9}})\\(?=[.)])")
 _UNDERLINE = re.compile(r"(?:=+|-+)\Z")
@@ -75,6 +79,7 @@ def fold(pieces: Sequence[Piece]) -> dict[str, Any]:
         "description": _joined(own.get("description", ())),
         "criteria": values.get(criteria_field(pieces), ()),
         "verify": values.get("verify", ()),
+        "touches": values.get("touches", ()),
         "depends_on": tuple(dict.fromkeys(values.get("depends_on", ()))),
         "notes": _joined(own.get("notes", ())),
     }
@@ -170,6 +175,8 @@ class _Body:
                 self.pieces.append(Piece("notes", Form.LINE, (unescape(line),), index, start, at, stop))
             case "verify" if commands := code_spans(line):
                 self.pieces.append(Piece("verify", Form.LINE, commands, index, start, at, stop))
+            case "touches" if paths := paths_listed(line):
+                self.pieces.append(Piece("touches", Form.LINE, paths, index, start, at, stop))
             case "depends_on" if ids := self._ids(line):
                 self.pieces.append(Piece("depends_on", Form.LINE, ids, index, start, at, stop))
 
@@ -196,6 +203,8 @@ class _Body:
                 field = "notes"
             case "verify" if self.takes_items:
                 field, values = "verify", code_spans(value)
+            case "touches" if self.takes_items:
+                field, values = "touches", paths_listed(value)
             case "depends_on" if self.takes_items:
                 field, values = "depends_on", self._ids(value)
         if value:
@@ -213,6 +222,8 @@ class _Body:
         values: tuple[str, ...]
         if field == "verify":
             values = code_spans(value)
+        elif field == "touches":
+            values = paths_listed(value)
         elif field == "depends_on":
             values = self._ids(value)
             if not values and value.rstrip(".").lower() in _NOTHING:
@@ -256,6 +267,33 @@ def code_spans(text: str) -> tuple[str, ...]:
         spans.append(_trimmed(text[runs[at].end() : runs[same[-1]].start()]))
         at = same[-1] + 1
     return tuple(code for code in spans if code.strip())
+
+
+def paths_listed(text: str) -> tuple[str, ...]:
+    """The paths of a `Touches:` line: as code, or separated by commas. Empty if it is something else."""
+    spans = code_spans(text)
+    if not spans:
+        words = [_without_stop(word) for word in text.split(",")]
+        return tuple(words) if all(map(_PATH.fullmatch, words)) else ()
+    paths: list[str] = []
+    rest = text
+    for span in spans:
+        before, _, rest = rest.partition(span)
+        paths += _plain_paths(before)
+        paths.append(span)
+    return (*paths, *_plain_paths(rest))
+
+
+def _plain_paths(text: str) -> list[str]:
+    """The paths between code spans."""
+    words = (_without_stop(word.strip("` \t")) for word in text.split(","))
+    return [word for word in words if _PATH.fullmatch(word) and word.strip(".")]
+
+
+def _without_stop(word: str) -> str:
+    """Without the full stop at the end of a sentence."""
+    word = word.strip()
+    return word[:-1] if word.endswith(".") and word.strip(".") else word
 
 
 def _trimmed(code: str) -> str:

@@ -50,7 +50,7 @@ from ralph.plans.markdown_stories import (
 
 NAME = "plan.md"
 TITLE = "a numbered PRD with a checklist: .ralph/PRD-N/plan.md, prd.md, progress.md"
-SPEAKS = frozenset({"id", "title", "description", "criteria", "depends_on", "state", "notes", "verify"})
+SPEAKS = frozenset({"id", "title", "description", "criteria", "depends_on", "state", "notes", "verify", "touches"})
 STATES = frozenset({State.TODO, State.DONE})
 TRAITS = Traits(
     naming=Naming.NUMBERED,

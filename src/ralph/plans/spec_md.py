@@ -43,7 +43,9 @@ from ralph.plans.markdown_stories import (
 
 NAME = "spec.md"
 TITLE = "an index of steps, with beads: .ralph/spec.md, .ralph/readme.md, prompt.md"
-SPEAKS = frozenset({"id", "title", "description", "criteria", "depends_on", "state", "notes", "verify", "ref"})
+SPEAKS = frozenset(
+    {"id", "title", "description", "criteria", "depends_on", "state", "notes", "verify", "touches", "ref"}
+)
 STATES = frozenset({State.TODO, State.DONE})
 BUDGETS = {"prompt": 450, "readme": 550, "spec": 4000}
 TRAITS = Traits(

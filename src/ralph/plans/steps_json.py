@@ -109,6 +109,7 @@ class _Task(Struct):
     attempts: Count | UnsetType | None = UNSET
     notes: _Text = UNSET
     verify: Commands | UnsetType | None = UNSET
+    touches: _Lines = UNSET
 
 
 def _read_document(wire: _Document, stories: tuple[Story, ...], extra: dict[str, Any]) -> Plan:
@@ -139,6 +140,7 @@ def _read_task(wire: _Task, number: int, extra: dict[str, Any]) -> Story:
         state=_STATE[wire.status],
         notes=wire.notes or "",
         verify=() if wire.verify is UNSET else commands(wire.verify),
+        touches=() if wire.touches is UNSET else commands(wire.touches, "touches"),
         attempts=wire.attempts or 0,
         extra=extra,
     )
@@ -171,6 +173,7 @@ def _write_task(story: Story) -> dict[str, Any]:
         "attempts": story.attempts,
         "notes": story.notes,
         "verify": list(story.verify),
+        "touches": list(story.touches),
     }
 
 

@@ -35,6 +35,7 @@ class Beside(Struct, frozen=True, omit_defaults=True):
     grade: str | None = None
     notes: str | None = None
     verify: tuple[str, ...] | None = None
+    touches: tuple[str, ...] | None = None
     description: str | None = None
     criteria: tuple[str, ...] | None = None
     depends_on: tuple[str, ...] | None = None

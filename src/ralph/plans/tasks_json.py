@@ -130,7 +130,7 @@ def locations(ref: PlanRef) -> Locations:
 
 
 def scaffold(ref: PlanRef, facts: ProjectFacts) -> dict[str, str]:
-    story = {key: value for key, value in _write_story(example("US-001")).items() if key != "verify"}
+    story = {key: value for key, value in _write_story(example("US-001")).items() if key not in ("verify", "touches")}
     plan = {
         "project": facts.name,
         "branchName": facts.branch or f"ralph/{facts.name}",

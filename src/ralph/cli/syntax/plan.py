@@ -265,6 +265,12 @@ def _fields(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--verify", action="append", metavar="COMMAND", help="a command that proves the story; repeatable, '' for none"
     )
+    parser.add_argument(
+        "--touches",
+        action="append",
+        metavar="PATH",
+        help="a file, folder or pattern that it will probably change; repeatable, '' for none",
+    )
 
 
 def check(parser: ArgumentParser) -> None:
