@@ -52,9 +52,10 @@ from ralph.core.money import (
 )
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, State
-from ralph.core.ports import PlanRef, Session
+from ralph.core.ports import PlanRef, Session, Task
 from ralph.core.rules import Patience
 from ralph.core.verdict import Kind
+from ralph.core.worker import Allowed
 from ralph.host.git.repo import Repo
 from ralph.host.process.tree import identify
 from ralph.journal.ledger import Book, Finished, Foretold, Iterated, Ledger, Reserve, Settle, local_day
@@ -178,44 +179,52 @@ class RunBudget:
 
     def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]:
         """Run the agent within its allowance, and record the cost."""
-        self._sessions += 1
-        name = f"{self._run}/{session.task.iteration}/{self._sessions}"
-        allowed, refusal = self._reserve(session, name)
-        if refusal is not None:
-            return Ended(How.NOT_RUN, detail=refusal.detail), refusal
-        if allowed is not None:
-            session = msgspec.structs.replace(session, budget_usd=max(allowed // 100, 1) / 10_000)
+        allowed = self.reserve(session.task, session.budget_usd)
+        if allowed.refusal is not None:
+            return Ended(How.NOT_RUN, detail=allowed.refusal.detail), allowed.refusal
+        if allowed.usd is not None:
+            session = msgspec.structs.replace(session, budget_usd=allowed.usd)
         ended, outcome = self._run_agent(session, step, patience)
+        self.charge(allowed.name, session.task, session.model, ended, outcome)
+        return ended, outcome
+
+    def reserve(self, task: Task, budget_usd: float) -> Allowed:
+        """Before a session. `budget_usd`: the session's own limit; 0: none."""
+        self._sessions += 1
+        name = f"{self._run}/{task.iteration}/{self._sessions}"
+        allowed, refusal = self._reserve(task, budget_usd, name)
+        usd = max(allowed // 100, 1) / 10_000 if allowed is not None else None
+        return Allowed(name=name, usd=usd, refusal=refusal)
+
+    def charge(self, name: str, task: Task, model: str, ended: Ended, outcome: Outcome) -> None:
+        """After a session. `name`: of its reservation."""
         if ended.how is not How.FAILED_TO_START or outcome.cost_usd is not None:
-            charged = self._charge(name, session.task.iteration, session.task.story, session.model, outcome)
-            if session.task.mode in (Mode.IMPLEMENT, Mode.FIX) and not session.task.verdict_only:
+            charged = self._charge(name, task.iteration, task.story, model, outcome)
+            if task.mode in (Mode.IMPLEMENT, Mode.FIX) and not task.verdict_only:
                 charged = msgspec.structs.replace(charged, extent=_extent(ended, outcome))
         else:
-            charged = Charged(
-                iteration=session.task.iteration, story=session.task.story, id=name, basis=Basis.REPORTED, usd=0
-            )
+            charged = Charged(iteration=task.iteration, story=task.story, id=name, basis=Basis.REPORTED, usd=0)
         self._journal.write(charged)
         self._settle(charged)
         for note in self._remarks(charged):
             self._journal.write(note)
-        return ended, outcome
 
-    def _reserve(self, session: Session, name: str) -> tuple[int | None, Outcome | None]:
-        cap = micros(session.budget_usd) or None
+    def _reserve(self, task: Task, budget_usd: float, name: str) -> tuple[int | None, Outcome | None]:
+        cap = micros(budget_usd) or None
         if not self._budget.is_set:
             return cap, None
         if not self._budget.is_shared:
-            return self._set_aside(session, name, cap, self._spending.elsewhere)
+            return self._set_aside(task, name, cap, self._spending.elsewhere)
         with self._ledger.alone(self._run):
             book = self._ledger.refresh()
-            return self._set_aside(session, name, cap, elsewhere_in(book, self._run, self._clock()))
+            return self._set_aside(task, name, cap, elsewhere_in(book, self._run, self._clock()))
 
     def _set_aside(
-        self, session: Session, name: str, cap: int | None, elsewhere: Elsewhere
+        self, task: Task, name: str, cap: int | None, elsewhere: Elsewhere
     ) -> tuple[int | None, Outcome | None]:
         limits = [
             *rooms(self._budget, self._spending.run, elsewhere),
-            *story_rooms(self._budget, self._spending.of(session.task.story) if session.task.story else NOTHING),
+            *story_rooms(self._budget, self._spending.of(task.story) if task.story else NOTHING),
         ]
         for room in limits:
             if room.is_spent:
@@ -234,7 +243,7 @@ class RunBudget:
             t=self._clock(),
             run=self._run,
             plan=self._plan,
-            story=session.task.story,
+            story=task.story,
             micros=allowed,
             tokens=tokens,
             pid=os.getpid(),
@@ -243,7 +252,7 @@ class RunBudget:
             journal=str(self._journal.path),
         )
         usd = None if allowed is None else allowed / MICROS
-        self._journal.write(Reserved(iteration=session.task.iteration, id=name, usd=usd, tokens=tokens))
+        self._journal.write(Reserved(iteration=task.iteration, id=name, usd=usd, tokens=tokens))
         self._ledger.append(line, durable=True)  # what cannot be recorded must not be spent
         return allowed, None
 

@@ -38,7 +38,7 @@ from ralph.host.git.repo import RepositoryReplaced
 from ralph.journal.run_state import PlanDiff
 from ralph.state.names import PLAN_AFTER
 
-_REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
+REASONS = {signal.SIGINT: Reason.INTERRUPTED, getattr(signal, "SIGHUP", -1): Reason.TERMINAL_CLOSED}
 
 _ALL_DONE = (Reason.COMPLETE, Reason.NAMED_STORIES, Reason.OPEN_FINDINGS)
 _MOST_LEFT = 100
@@ -110,7 +110,7 @@ class Loop:
             run.journal.write(seen)
         if run.control.stop.requested:
             said = "`ralph stop --now`" if run.control.wish().now else ""
-            return Stop(_REASONS.get(run.control.stop.signum or 0, Reason.TERMINATED), said)
+            return Stop(REASONS.get(run.control.stop.signum or 0, Reason.TERMINATED), said)
         if waiting := run.requests.waiting():
             return Stop(Reason.WAITING, waiting)
         for news in run.agents.news(reading.plan):

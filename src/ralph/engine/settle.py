@@ -65,7 +65,7 @@ def settle(run: Run, judged: Judgement, *, commit: bool, is_again: bool = False)
     evidence, verdict, inspection = judged.evidence, judged.verdict, judged.inspection
     attempt, notices = share(run, judged.attempt, files=False)  # somebody may have committed while the checks ran
     inspection = msgspec.structs.replace(inspection, notices=(*inspection.notices, *notices))
-    target = _target(run, attempt, verdict)
+    target = plan_after(run, attempt, verdict)
     if verdict.completes and run.proof.acceptance.join(attempt.work.story):
         inspection = run.tree.inspect(attempt.checkpoint)
     judged = Judgement(attempt, evidence, inspection, verdict)
@@ -143,7 +143,7 @@ def _fails(changes: Iterable[Change], story: str) -> bool:
     return any(fields.get("state") is State.FAILED for fields in own)
 
 
-def _target(run: Run, attempt: Attempt, verdict: Verdict) -> Reading:
+def plan_after(run: Run, attempt: Attempt, verdict: Verdict) -> Reading:
     """The plan after the iteration: the verdict's changes, the counted attempt, a story failed or set aside."""
     changes: list[Change] = list(verdict.changes)
     why: dict[str, str] = {}

@@ -74,12 +74,12 @@ def open_clone(spec: RunSpec, plan: Plan, env: Mapping[str, str], tell: Tell) ->
     if known is not None:
         user = moved_to(spec.ref, Path(known.workspace))
         if (opened := _continue(known, user, env, tell)) is not None:
-            _provide(opened, spec.config, env)
+            provide(opened, spec.config, env)
             return opened
         spec = msgspec.structs.replace(spec, ref=user, repo=identify(Path(known.checkout)))
     opened = _begin(spec, plan, env, tell)
     try:
-        _provide(opened, spec.config, env)
+        provide(opened, spec.config, env)
     except SetupError:
         forget_clone(state)
         git(opened.repo, "checkout", "--quiet", "--detach")
@@ -178,7 +178,7 @@ def _copy_own(
     import shutil  # only for a new clone
 
     dirty = [*dirty]
-    places = [ref.folder, *(ref.root / ".ralph" / name for name in _CONFIG), *(repo.root / path for path in dirty)]
+    places = [*_own_places(ref), *(repo.root / path for path in dirty)]
     places += [path for path in shown if path.is_file()]
     for path in _files(places):
         inner = os.path.relpath(path, repo.root)
@@ -189,6 +189,15 @@ def _copy_own(
     for gone in dirty:
         if not os.path.lexists(repo.root / gone):
             own_path(tree, gone).unlink(missing_ok=True)
+
+
+def _own_places(ref: PlanRef) -> list[Path]:
+    return [ref.folder, *(ref.root / ".ralph" / name for name in _CONFIG)]
+
+
+def own_files(ref: PlanRef) -> Iterator[Path]:
+    """Ralph's own files in a workspace, committed or not: the plan and what belongs to it, and the settings."""
+    return _files(_own_places(ref))
 
 
 def _files(places: Iterable[Path]) -> Iterator[Path]:
@@ -226,7 +235,7 @@ def anchored(config: Config, clone: Clone) -> Config:
     return replace(config, agent=agent, review=review, prompt=anchor(config.prompt), allow_paths=folders)
 
 
-def _provide(opened: Opened, config: Config, env: Mapping[str, str]) -> None:
+def provide(opened: Opened, config: Config, env: Mapping[str, str]) -> None:
     """Copy what git does not track and the project needs: installed dependencies, and files that the user lists."""
     checkout, tree = Path(opened.clone.checkout), opened.repo.root
     repo = identify(checkout)

@@ -55,7 +55,7 @@ from ralph.state.names import (
     SANDBOX,
     SANDBOX_SETUP,
 )
-from ralph.state.places import checkout_folder, home, plan_state, state_home, workspace_state
+from ralph.state.places import checkout_folder, home, outer_state_home, plan_state, workspace_state
 from ralph.state.runs import journal_path
 
 if TYPE_CHECKING:
@@ -287,7 +287,7 @@ class Confinement:
 
     def _hidden(self) -> tuple[Path, ...]:
         """The state folder may be outside the home folder."""
-        return (state_home(self._env),)
+        return (outer_state_home(self._env),)
 
     def set_up(self) -> None:
         """`sandbox.setup`, or the project's script: once in each home folder, until it changes."""

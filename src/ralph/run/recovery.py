@@ -170,7 +170,7 @@ def _recover_last(
     is_over = any(isinstance(record.event, RunEnded) for record in records)
     if is_over and find_open(record.event for record in records) is None:
         if any(isinstance(record.event, Noted) and record.event.text.startswith(SURVIVED) for record in records):
-            _end_processes_of([last])
+            end_processes_of([last])
         return (Recovered(last, 0, damage) if damage else None), history.feedback
     # First: a git process that outlived the run would interfere, and one that was killed has left locks.
     end_left_behind(None, (_MARK, str(state)), _GRACE)
@@ -207,13 +207,13 @@ def _find_last(spec: RunSpec, state: Path, env: Mapping[str, str]) -> tuple[str,
                 return run, f"{state / LAST_RUN} was damaged; the last run of this plan is {run}; "
     owners = [owner for _, owner in held_locks(home)]
     if None not in owners:  # never those of a run that is at work on another plan
-        _end_processes_of([run for run in list_runs(home)[-_MOST_RUNS:] if run not in {o.run for o in owners if o}])
+        end_processes_of([run for run in list_runs(home)[-_MOST_RUNS:] if run not in {o.run for o in owners if o}])
     return "", f"{state / LAST_RUN} was damaged, and no journal of this plan is readable: nothing is recovered"
 
 
 def _set_aside(run: str, journal: Path, why: str) -> str:
     """A journal that cannot be trusted is not acted on. What the run left running is found by its mark."""
-    ended = _end_processes_of([run])
+    ended = end_processes_of([run])
     try:
         kept = f"it is kept as {keep_aside(journal).name}"
     except OSError as error:
@@ -222,7 +222,7 @@ def _set_aside(run: str, journal: Path, why: str) -> str:
     return f"{why}; {kept}; nothing is undone because of it: changed files may be its agent's"
 
 
-def _end_processes_of(runs: Sequence[str]) -> int:
+def end_processes_of(runs: Sequence[str]) -> int:
     marks = [mark for run in runs for mark in run_marks(run)]
     return end_left_behind(None, marks[0], _GRACE, *marks[1:]) if marks else 0
 

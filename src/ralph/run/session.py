@@ -5,19 +5,22 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 from msgspec import Struct
 
 from ralph.agents.registry import agent as find_agent
-from ralph.budget.run_budget import RunBudget
 from ralph.config.checks import When, choose
 from ralph.config.schema import Config, minimum_grade
+from ralph.core.agent import Outcome
+from ralph.core.events import AnyEvent
+from ralph.core.evidence import Ended
 from ralph.core.learning import Learning, distinct
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.ports import Locations, PlanRef, Rights, Session, Task
 from ralph.core.proof import Acceptance
+from ralph.core.rules import Patience
 from ralph.core.run_ports import Attempt
 from ralph.importing.stories import read_imports, sources_in
 from ralph.memory.store import Memory, Touched, learnings_elsewhere, memory_of, recent_learnings
@@ -70,6 +73,14 @@ class Known(Struct, frozen=True, kw_only=True):
     request: Path | None = None
 
 
+class SessionBudget(Protocol):
+    """Runs an agent, and books what it costs."""
+
+    def news(self, plan: Plan) -> Iterable[AnyEvent]: ...
+
+    def __call__(self, session: Session, step: str, patience: Patience) -> tuple[Ended, Outcome]: ...
+
+
 class AgentSessions:
     """`budget` runs an agent and books what it costs."""
 
@@ -79,7 +90,7 @@ class AgentSessions:
         env: Mapping[str, str],
         folder: Path,
         request: Path,
-        budget: RunBudget,
+        budget: SessionBudget,
         guidance: Guidance,
         reviewing: Reviewing,
         touched: Touched,

@@ -33,7 +33,7 @@ from ralph.proof.story import StoryProver
 from ralph.review.material import Reviewing
 from ralph.run.confinement import Confinement
 from ralph.run.inbox import Inbox
-from ralph.run.session import AgentSessions
+from ralph.run.session import AgentSessions, SessionBudget
 from ralph.run.spec import RunSpec, run_folder
 from ralph.run.watcher import Watcher, protection
 from ralph.session.limits import allowance_of, rules_of
@@ -73,7 +73,9 @@ def make_run(
     env: Mapping[str, str],
     ask_baseline: AskBaseline | None = None,
     confinement: Confinement | None = None,
+    budget_for: Callable[[AgentRunner], SessionBudget] | None = None,
 ) -> Run:
+    """`budget_for`: what pays for sessions, if not the run's own budget."""
     ref, config = spec.ref, spec.config
     store = store_for(ref, env, settings_key(spec.settings))
     where = store.layout.locations(ref)
@@ -102,8 +104,12 @@ def make_run(
     for part in (guidance, touched, watcher, site.time_left, reviewing):
         journal.listen(part.listen)
     requests = RequestFiles(ref.root, ref.folder, asks_by_file=traits(ref.layout).waits_by_file)
-    account = account_of(spec.run, ref, spec.repo, config, env, spec.options.stories)
-    budget = RunBudget(account, journal, _agent_runner(site, tree), control.clock)
+    runner = _agent_runner(site, tree)
+    if budget_for is not None:
+        budget = budget_for(runner)
+    else:
+        account = account_of(spec.run, ref, spec.repo, config, env, spec.options.stories)
+        budget = RunBudget(account, journal, runner, control.clock)
     tracker = Tracking(ref, config, env)
     return Run(
         id=spec.run,

@@ -21,7 +21,7 @@ CHECKOUT_ID = "checkout-id"
 LEDGER, LEDGER_SUMS, LEDGER_LOCK = "spending.jsonl", "spending.sums.json", "spending.lock"
 RESCUE_INDEX = "rescue-index"
 RUNS, PLANS, PLANNING, WORKTREES = "runs", "plans", "planning", "worktrees"
-CLONES, SANDBOX = "clones", "sandbox"
+CLONES, SANDBOX, WORKERS = "clones", "sandbox", "workers"
 
 # Of the sandbox of a workspace.
 AGENT_HOME, CHECK_HOME, AGENT_OBJECTS, AGENT_GIT = "agent-home", "check-home", "objects.git", "agent-git"
@@ -87,6 +87,7 @@ FILES = tuple(
         (f"WORKSPACE/{PLANNING}/", "planning", "drafts, and journals and raw output of the planning agent"),
         (f"WORKSPACE/{WORKTREES}/RUN/", "run", "the git worktree of a run"),
         (f"WORKSPACE/{CLONES}/PLAN/", "run", "the clone in which agents work, a git worktree for the loop"),
+        (f"WORKSPACE/{WORKERS}/NUMBER/", "run", "the state folder of a worker, with its clone"),
         (f"WORKSPACE/{SANDBOX}/{AGENT_HOME}/", "run", "the home folder of agents in a sandbox"),
         (f"WORKSPACE/{SANDBOX}/{CHECK_HOME}/", "run", "the home folder of checks in a sandbox"),
         (f"WORKSPACE/{SANDBOX}/{AGENT_OBJECTS}/", "run", "the history that agents in a sandbox can read"),

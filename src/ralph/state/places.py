@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ralph.core.ports import PlanRef
 from ralph.host.files import read_state
-from ralph.state.names import CHECKOUT_ID, CLONES, PLANNING, PLANS, TRUST
+from ralph.state.names import CHECKOUT_ID, CLONES, PLANNING, PLANS, TRUST, WORKERS
 
 
 def home(env: Mapping[str, str]) -> Path:
@@ -27,6 +27,12 @@ def state_home(env: Mapping[str, str]) -> Path:
     if (xdg := env.get("XDG_STATE_HOME")) and Path(xdg).is_absolute():
         return Path(xdg) / "ralph"
     return home(env) / ".local" / "state" / "ralph"
+
+
+def outer_state_home(env: Mapping[str, str]) -> Path:
+    """The state folder of the user, also for a worker, whose own is in it."""
+    own = state_home(env)
+    return own.parents[2] if own.parent.name == WORKERS and len(own.parents) > 2 else own
 
 
 def as_text(path: Path) -> str:

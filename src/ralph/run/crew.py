@@ -1,0 +1,277 @@
+"""The workers of a run on this machine: one process each, with a clone and a state folder of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pickle
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import msgspec
+
+from ralph.core.worker import CANDIDATES, Begin, End, Examine, Failed, Message, Ready, Reply, Ticket
+from ralph.engine.parallel import Lost, Outfit
+from ralph.host.files import make_folder, read_state
+from ralph.host.git.command import ask, git, line
+from ralph.host.process.channel import Channel, Closed, wait_for
+from ralph.host.process.signals import StopSignal
+from ralph.run.clones import own_files
+from ralph.run.recovery import end_processes_of
+from ralph.run.spec import RunSpec, run_folder
+from ralph.state.clones import Clone, users_own
+from ralph.state.names import (
+    ACCEPTANCE,
+    ANSWERS,
+    BASELINE,
+    CHECK_OUTPUTS,
+    EXAM,
+    IMPORTS,
+    LEARNINGS,
+    MADE_BY_CHECKS,
+    NOTES,
+    RAW,
+    SIDECAR,
+    TESTS,
+    WORKERS,
+)
+from ralph.state.places import plan_state, workspace_id, workspace_state
+
+_STATE = (ANSWERS, BASELINE, EXAM, IMPORTS, LEARNINGS, MADE_BY_CHECKS, SIDECAR, TESTS, ACCEPTANCE, NOTES)
+"""What a session or a proof reads of the plan's state."""
+_PATIENCE = 15.0
+"""Seconds that a worker has to end, after it was asked to."""
+_STDERR = "stderr.log"
+
+
+class Connection(Protocol):
+    """To one worker."""
+
+    is_open: bool
+
+    def send(self, data: bytes) -> None: ...
+
+    def receive(self) -> Iterator[bytes]: ...
+
+    def ended(self, timeout: float = 0) -> int | None: ...
+
+    def close(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+
+class _Member:
+    def __init__(self, number: int, connection: Connection, begin: Begin) -> None:
+        self.number, self.connection, self.begin = number, connection, begin
+        self.ready: Ready | None = None
+        self.is_busy = False
+        self.is_cancelled = False
+        self.sent: dict[str, bytes] = {}
+
+
+class LocalCrew:
+    """`size` workers for sessions, and `provers` more for the merge queue, started when they are needed."""
+
+    def __init__(
+        self, spec: RunSpec, clone: Clone, env: Mapping[str, str], stop: StopSignal, *, size: int, provers: int
+    ) -> None:
+        self._spec, self._clone, self._env, self._stop = spec, clone, env, stop
+        self._size, self._provers = size, provers
+        self._members: dict[int, _Member] = {}
+        self._lost: list[tuple[int, Lost]] = []
+
+    def warm_up(self) -> None:
+        """Start the workers for sessions, while the run takes its baseline."""
+        for number in range(1, self._size + 1):
+            self._member(number)
+
+    def idle(self, *, for_proof: bool) -> int:
+        numbers = range(1, self._size + 1)
+        order = [*range(self._size + 1, self._size + self._provers + 1), *numbers] if for_proof else [*numbers]
+        known = [number for number in order if number in self._members and not self._members[number].is_busy]
+        if known:
+            return known[0]
+        fresh = next((number for number in order if number not in self._members), 0)
+        if fresh:
+            self._member(fresh)
+        return fresh
+
+    def _member(self, number: int) -> _Member:
+        member = self._members.get(number)
+        if member is None:
+            begin = self._begin(number)
+            make_folder(begin.home, private=True)
+            member = self._members[number] = _Member(number, self._connect(begin), begin)
+            self._send(member, begin)
+        return member
+
+    def _connect(self, begin: Begin) -> Connection:
+        env = {**self._env, "RALPH_STATE_HOME": str(begin.home)}
+        return Channel([sys.executable, "-m", "ralph.run.worker"], Path("/"), env, begin.home / _STDERR)
+
+    def _begin(self, number: int) -> Begin:
+        spec = self._spec
+        return Begin(
+            run=spec.run,
+            worker=number,
+            home=workspace_state(spec.ref.root, self._env) / WORKERS / str(number),
+            ref=users_own(spec.ref, self._env),
+            source=str(spec.repo.common_dir),
+            checkout=self._clone.checkout,
+            base=line(git(spec.repo, "rev-parse", "--verify", "HEAD^{commit}")),
+            settings=spec.settings,
+            options=spec.options,
+            objects=spec.repo.object_format,
+        )
+
+    def assign(self, worker: int, order: Ticket | Examine) -> None:
+        member = self._members[worker]
+        member.is_busy = True
+        state = {name: data for name, data in order.state.items() if member.sent.get(name) != data}
+        member.sent |= state
+        self._send(member, msgspec.structs.replace(order, state=state))
+
+    def answer(self, worker: int, number: int, value: object) -> None:
+        if worker in self._members:
+            self._send(self._members[worker], Reply(number, value))
+
+    def _send(self, member: _Member, order: object) -> None:
+        try:
+            member.connection.send(pickle.dumps(order))
+        except Closed:
+            self._bury(member, "it ended")
+
+    def receive(self, timeout: float) -> Sequence[tuple[int, Message | Lost]]:
+        found: list[tuple[int, Message | Lost]] = [*self._lost]
+        self._lost.clear()
+        if not found:
+            self._wait(timeout)
+        for member in list(self._members.values()):
+            for frame in member.connection.receive():
+                try:
+                    message = _decode(frame)
+                except msgspec.DecodeError as error:
+                    self._bury(member, f"it sent what cannot be read: {error}")
+                    break
+                if isinstance(message, Ready):
+                    member.ready = message
+                is_answer = type(message).__name__ in ("Finished", "Examined")
+                if is_answer:
+                    member.is_busy = False
+                if member.is_cancelled:
+                    member.is_cancelled = not is_answer
+                    if type(message).__name__ == "Query":
+                        self.answer(member.number, message.number, "cancelled")  # type: ignore[union-attr]
+                    continue
+                found.append((member.number, message))
+                if isinstance(message, Failed):
+                    self._end(member)
+            if member.number in self._members and not member.connection.is_open:
+                self._bury(member, self._last_words(member))
+        found += self._lost
+        self._lost.clear()
+        return found
+
+    def _wait(self, timeout: float) -> None:
+        channels = [one.connection for one in self._members.values() if isinstance(one.connection, Channel)]
+        wait_for(channels, [self._stop.fileno()] if not self._stop.requested else [], timeout)
+        if not self._stop.requested:
+            self._stop.drain()
+
+    def _last_words(self, member: _Member) -> str:
+        code = member.connection.ended(1.0)
+        with contextlib.suppress(OSError):
+            lines = (member.begin.home / _STDERR).read_text("utf-8", "replace").strip().splitlines()
+            if lines:
+                return f"exit code {code}: {lines[-1][:200]}"
+        return f"exit code {code}"
+
+    def _bury(self, member: _Member, why: str) -> None:
+        self._end(member)
+        self._lost.append((member.number, Lost(why)))
+
+    def _end(self, member: _Member) -> None:
+        self._members.pop(member.number, None)
+        member.connection.kill()
+        if member.ready is not None:
+            end_processes_of([member.ready.run])
+
+    def cancel(self, worker: int) -> None:
+        """A proof is not stopped half-way: its result is dropped."""
+        if (member := self._members.get(worker)) is not None and member.is_busy:
+            member.is_cancelled = True
+
+    def collect(self, worker: int, iteration: int) -> None:
+        member = self._members[worker]
+        if member.ready is None:
+            return
+        kinds = (f"{CANDIDATES}{self._spec.run}/*", "refs/ralph/rescue/*")
+        wanted = [f"+{kind}:{kind}" for kind in kinds]
+        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+        git(self._spec.repo, "fetch", *options, member.ready.folder, *wanted)
+        there = member.begin.home / workspace_id(member.begin.ref.root) / "runs" / member.ready.run
+        here = run_folder(self._spec.ref, self._spec.run, self._env)
+        for name in (RAW, CHECK_OUTPUTS):
+            if (there / name).is_dir():
+                make_folder(here / name, private=True)
+                for path in (there / name).iterdir():
+                    with contextlib.suppress(OSError):
+                        shutil.move(path, here / name / path.name)
+
+    def outfit(self) -> Outfit:
+        spec = self._spec
+        files = {}
+        for path in own_files(spec.ref):
+            with contextlib.suppress(OSError):
+                if path.is_file() and not path.is_symlink():
+                    files[os.path.relpath(path, spec.ref.root)] = read_state(path)
+        state = {}
+        folder = plan_state(spec.ref, self._env)
+        for name in _STATE:
+            for path in [folder / name] if (folder / name).is_file() else _files_in(folder / name):
+                with contextlib.suppress(OSError):
+                    state[os.path.relpath(path, folder)] = path.read_bytes()
+        return Outfit(files, state)
+
+    def stop(self, signum: int) -> None:
+        for member in list(self._members.values()):
+            if member.is_busy:
+                self._send(member, End(signum))
+
+    def close(self) -> None:
+        """Ask all to end, then end those that have not."""
+        for member in self._members.values():
+            with contextlib.suppress(Closed):
+                member.connection.send(pickle.dumps(End(15 if member.is_busy else 0)))
+            member.connection.close()
+        deadline = time.monotonic() + _PATIENCE
+        for member in list(self._members.values()):
+            while member.connection.ended() is None and time.monotonic() < deadline:
+                for _ in member.connection.receive():
+                    pass
+                time.sleep(0.02)
+            self._end(member)
+
+
+def _files_in(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.rglob("*")) if path.is_file()] if folder.is_dir() else []
+
+
+_DECODER: list[msgspec.json.Decoder[Message]] = []
+
+
+def _decode(frame: bytes) -> Message:
+    if not _DECODER:
+        _DECODER.append(msgspec.json.Decoder(Message))
+    return _DECODER[0].decode(frame)
+
+
+def forget_refs(spec: RunSpec, tell: Callable[[str], None]) -> None:
+    """Refs of merged work that the branch has by now."""
+    listed = ask(spec.repo, "for-each-ref", "--format=%(refname)", f"refs/ralph/merged/{spec.run}/")
+    for ref in filter(None, listed.out.decode().splitlines()):
+        ask(spec.repo, "update-ref", "-d", ref)

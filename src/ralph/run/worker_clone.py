@@ -1,0 +1,126 @@
+"""The clone of a worker: a repository of its own that reads the objects of the user's, with their tags."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ralph.core.text import one_line
+from ralph.core.worker import Begin
+from ralph.host.files import make_folder, write_bytes
+from ralph.host.git.command import ask, git, line
+from ralph.host.git.repo import Repo, identify
+from ralph.host.removal import remove_tree
+from ralph.run.clones import Opened, provide
+from ralph.sandbox.home import own_path
+from ralph.state.clones import Clone, record_clone
+from ralph.state.names import CLONES
+from ralph.state.places import plan_state, state_home, workspace_id
+from ralph.state.runs import moved_to
+
+BRANCH = "work"
+_COPIED = (
+    "user.name",
+    "user.email",
+    "core.filemode",
+    "core.symlinks",
+    "core.ignorecase",
+    "core.autocrlf",
+    "core.eol",
+    "core.longpaths",
+)
+_RESCUE = "refs/ralph/rescue/"
+
+
+def open_worker_clone(begin: Begin, env: Mapping[str, str]) -> tuple[Opened, str]:
+    """Make the clone, or clear the one that is there. Also returns the ref of work that a killed worker left in it."""
+    checkout = Path(begin.checkout) if begin.checkout else begin.ref.root
+    home = state_home(env) / workspace_id(begin.ref.root)
+    folder = home / CLONES / plan_state(begin.ref, env).name
+    tree = folder / (checkout.name or "root")
+    lost = ""
+    if (tree / ".git").is_dir() and ask(tree, "rev-parse", "--verify", "--quiet", "HEAD").code == 0:
+        lost = _save(tree, f"{_RESCUE}{begin.run}/worker-{begin.worker}")
+    else:
+        remove_tree(folder)
+        make_folder(tree, private=True)
+        git(tree, "init", "--quiet", "--template=", f"--object-format={begin.objects}", f"--initial-branch={BRANCH}")
+    if not begin.is_hub:
+        _read_objects_of(Path(begin.source), tree / ".git")
+    reset(tree, begin.base)
+    repo = identify(tree)
+    root = Path(os.path.realpath(tree / os.path.relpath(begin.ref.root, checkout)))
+    record = Clone(
+        workspace=str(begin.ref.root),
+        checkout=str(checkout),
+        root=str(root),
+        tree=str(repo.root),
+        branch=BRANCH,
+        base=begin.base,
+    )
+    record_clone(plan_state(begin.ref, env), record)
+    opened = Opened(moved_to(begin.ref, root), repo, record)
+    if begin.checkout:
+        provide(opened, begin.settings.config, env)
+    return opened, lost
+
+
+def _read_objects_of(source: Path, git_dir: Path) -> None:
+    """Objects are read where they are; settings that decide about files, and tags, are copied."""
+    write_bytes(git_dir / "objects" / "info" / "alternates", f"{source / 'objects'}\n".encode("utf-8", "surrogateescape"))
+    if (source / "shallow").is_file():
+        write_bytes(git_dir / "shallow", (source / "shallow").read_bytes())
+    if (source / "info" / "exclude").is_file():
+        make_folder(git_dir / "info")
+        write_bytes(git_dir / "info" / "exclude", (source / "info" / "exclude").read_bytes())
+    for key in _COPIED:
+        known = ask(source, "config", "--get", key)
+        if known.code == 0:
+            git(git_dir, "config", key, line(known.out))
+    tags = git(source, "for-each-ref", "--format=create %(refname) %(objectname)", "refs/tags")
+    have = git(git_dir, "for-each-ref", "--format=delete %(refname)", "refs/tags")
+    if have or tags:
+        git(git_dir, "update-ref", "--stdin", stdin=have)
+        git(git_dir, "update-ref", "--stdin", stdin=tags)
+
+
+def reset(tree: Path, commit: str) -> None:
+    """Leave nothing of the session before; ignored files stay, as in any checkout."""
+    git(tree, "checkout", "--quiet", "--force", "-B", BRANCH, commit)
+    git(tree, "clean", "--quiet", "-ffd")
+
+
+def write_files(root: Path, files: Mapping[str, bytes]) -> None:
+    for inner, data in files.items():
+        path = own_path(root, inner)
+        if not path.is_file() or path.read_bytes() != data:
+            make_folder(path.parent)
+            write_bytes(path, data, durable=False)
+
+
+def put_tree(repo: Repo, tree: str) -> None:
+    """Bring the files of a tree into the working tree, as uncommitted changes. Files that are alike in both stay."""
+    git(repo, "read-tree", "-m", "-u", "HEAD", tree)
+
+
+def _save(tree: Path, name: str) -> str:
+    """What a killed worker left uncommitted, under a ref; empty if there was nothing."""
+    if not line(ask(tree, "status", "--porcelain", "--untracked-files=normal").out):
+        return ""
+    index = tree / ".git" / "lost-index"
+    index.unlink(missing_ok=True)
+    git(tree, "read-tree", "HEAD", index=index)
+    git(tree, "add", "--all", index=index)
+    saved = line(git(tree, "write-tree", index=index))
+    index.unlink(missing_ok=True)
+    if saved == line(git(tree, "rev-parse", "HEAD^{tree}")):
+        return ""
+    who = ("-c", "user.name=Ralph", "-c", "user.email=ralph@localhost")
+    message = one_line("ralph: what a killed worker left", 72)
+    commit = line(git(tree, *who, "commit-tree", saved, "-p", "HEAD", "-m", message))
+    number = 1
+    while ask(tree, "show-ref", "--verify", "--quiet", f"{name}-{number}").code == 0:
+        number += 1
+    git(tree, "update-ref", f"{name}-{number}", commit)
+    return f"{name}-{number}"
