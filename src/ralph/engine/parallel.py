@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from ralph.core.agent import Outcome
@@ -23,8 +21,6 @@ from ralph.core.events import (
     Landing,
     Noted,
     Queued,
-    QueueProved,
-    QueueProving,
     Record,
     Running,
     Scheduled,
@@ -36,7 +32,7 @@ from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.history import History, to_be_told
 from ralph.core.moves import Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode
-from ralph.core.ports import Reading, Task
+from ralph.core.ports import Reading
 from ralph.core.run_ports import Attempt
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind, Verdict
@@ -44,9 +40,7 @@ from ralph.core.work_tree import Inspection, RolledBack
 from ralph.core.worker import (
     CANDIDATES,
     Admit,
-    Allowed,
     Charge,
-    Examine,
     Examined,
     Failed,
     Finished,
@@ -57,20 +51,21 @@ from ralph.core.worker import (
     Ticket,
     Told,
 )
-from ralph.engine import queue as merge_queue
 from ralph.engine.decide import cap, within_time
 from ralph.engine.judge import judge
 from ralph.engine.limits import AT_EACH_START
 from ralph.engine.loop import REASONS, Loop
+from ralph.engine.merge import MergeQueue
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import attempt_number, next_reviewer
-from ralph.engine.queue import Entry, Queue
+from ralph.engine.queue import Entry
 from ralph.engine.run import Run
 from ralph.engine.schedule import schedule
 from ralph.engine.settle import Judgement, finish, plan_after, settle, track, trailers_for
+from ralph.engine.workers import Active, Budget, Crew, Lost, QueueRules
 from ralph.host.files import write_bytes
-from ralph.host.git.command import git, line
-from ralph.host.git.merging import commit_object, keep_ref, merge_onto, same_but_own
+from ralph.host.git.command import git
+from ralph.host.git.merging import merge_onto, same_but_own
 from ralph.host.git.repo import Repo
 from ralph.prompts.foreign import fence_for, fenced
 from ralph.state.names import PLAN_BEFORE
@@ -86,106 +81,13 @@ _NOT_OURS = (Baseline, Settling)
 _LONGEST_TEXT = 6000
 
 
-class Lost(Struct, frozen=True):
-    """A worker that is gone, or that has not answered for too long."""
-
-    why: str
-
-
-class Outfit(Struct, frozen=True):
-    """What a worker needs besides the commit it starts from."""
-
-    files: dict[str, bytes] = {}
-    state: dict[str, bytes] = {}
-
-
-class Budget(Protocol):
-    def reserve(self, task: Task, budget_usd: float) -> Allowed: ...
-
-    def charge(self, name: str, task: Task, model: str, ended: Ended, outcome: Outcome) -> None: ...
-
-
-class Crew(Protocol):
-    """The workers, wherever they are."""
-
-    def idle(self, *, for_proof: bool) -> int:
-        """The number of a worker that has nothing to do, started if necessary; 0: none. Proofs have workers of their
-        own, so that they do not wait until a session is over."""
-        ...
-
-    def assign(self, worker: int, order: Ticket | Examine) -> None: ...
-
-    def answer(self, worker: int, number: int, value: object) -> None: ...
-
-    def receive(self, timeout: float) -> Sequence[tuple[int, Message | Lost]]:
-        """What workers said; waits for the first for so many seconds."""
-        ...
-
-    def cancel(self, worker: int) -> None:
-        """End what it does; what it says about it is dropped."""
-        ...
-
-    def collect(self, worker: int, iteration: int) -> None:
-        """Bring its candidates, rescue refs and logs here."""
-        ...
-
-    def outfit(self) -> Outfit: ...
-
-    def stop(self, signum: int) -> None:
-        """End all sessions; the workers still report."""
-        ...
-
-    def close(self) -> None: ...
-
-
-class Active(Struct, kw_only=True):
-    """An iteration that has not ended."""
-
-    work: Work
-    number: int
-    worker: int
-    base: str
-    begun: float
-    attempt: int = 1
-    has_started: bool = False
-    candidate: str = ""
-    judged: Judged | None = None
-    merged_evidence: Evidence | None = None
-
-    @property
-    def story(self) -> str:
-        return self.work.story
-
-
-class Build(Struct, kw_only=True):
-    """A merged tree that is being proved."""
-
-    key: str
-    entries: tuple[Entry, ...]
-    onto: str
-    merged: str
-    worker: int
-    begun: float
-
-
-class QueueRules(Struct, frozen=True, kw_only=True):
-    workers: int
-    batch: int = 1
-    speculate: int = 3
-    returns: int = 2
-    is_merge: bool = False
-
-
 class ParallelLoop(Loop):
     def __init__(self, run: Run, history: History, crew: Crew, budget: Budget, repo: Repo, rules: QueueRules) -> None:
         super().__init__(run, history)
         self._crew, self._budget, self._repo, self._rules = crew, budget, repo, rules
         self._active: dict[int, Active] = {}
         self._by_worker: dict[int, int] = {}
-        self._queue = Queue()
-        self._builds: dict[str, Build] = {}
-        self._merged: dict[str, str] = {}
-        """By key of a build: its merged commit."""
+        self._queue = MergeQueue(run, crew, repo, rules, self._active, self._return)
         self._carried: dict[str, tuple[str, str]] = {}
         """By story: its last candidate that clashed, and the base of that."""
         self._files: dict[str, tuple[str, ...]] = {}
@@ -214,7 +116,7 @@ class ParallelLoop(Loop):
             if run.control.stop.requested and not self._is_stopping:
                 self._is_stopping = True
                 self._crew.stop(run.control.stop.signum or 15)
-                self._queue = Queue()
+                self._queue.clear()
             if self._is_stopping and not self._by_worker:
                 self._give_up_queued()
                 said = "`ralph stop --now`" if run.control.wish().now else ""
@@ -232,7 +134,7 @@ class ParallelLoop(Loop):
             if self._land_ready():
                 wait = 0.0
                 continue
-            if self._prove_queued():
+            if self._queue.prove():
                 wait = 0.0
             if run.control.wish().is_pause and not self._active:
                 self._rest()
@@ -322,7 +224,7 @@ class ParallelLoop(Loop):
         if not worker:
             return False
         number = self._number()
-        tip, outfit = self._tip(), self._crew.outfit()
+        tip, outfit = self._queue.tip(), self._crew.outfit()
         carried = ""
         if work.story in self._carried and work.mode in (Mode.IMPLEMENT, Mode.FIX):
             candidate, base = self._carried[work.story]
@@ -356,9 +258,6 @@ class ParallelLoop(Loop):
     def _number(self) -> int:
         return max(self._history.number, *self._active, 0) + 1
 
-    def _tip(self) -> str:
-        return line(git(self._repo, "rev-parse", "--verify", "HEAD^{commit}"))
-
     # What workers say
 
     def _handle(self, worker: int, message: Message | Lost) -> None:
@@ -381,7 +280,7 @@ class ParallelLoop(Loop):
             case Finished():
                 self._finished(worker, message)
             case Examined():
-                self._examined(worker, message)
+                self._queue.examined(message)
             case Failed():
                 hint = f" ({message.hint})" if message.hint else ""
                 if message.is_setup:
@@ -412,9 +311,7 @@ class ParallelLoop(Loop):
             case Reserve(task=task, budget_usd=usd):
                 return self._budget.reserve(task, usd)
             case Charge():
-                self._budget.charge(
-                    question.name, question.task, question.model, question.ended, question.outcome
-                )
+                self._budget.charge(question.name, question.task, question.model, question.ended, question.outcome)
                 return None
             case Admit():
                 return self._admit_further()
@@ -451,8 +348,7 @@ class ParallelLoop(Loop):
         run.journal.write(
             Queued(iteration=active.number, story=active.story, commit=active.candidate, base=active.base)
         )
-        entry = Entry(active.number, active.story, active.candidate, active.base)
-        self._queue = merge_queue.enqueue(self._queue, entry)
+        self._queue.add(active)
 
     def _settle_undone(self, active: Active, undone: RolledBack) -> None:
         """The worker has undone the work in its clone; the plan and the end of the iteration are ours."""
@@ -482,10 +378,7 @@ class ParallelLoop(Loop):
     def _lost(self, worker: int, why: str) -> None:
         number = self._by_worker.pop(worker, 0)
         self._run.journal.write(WorkerLost(worker=worker, iteration=number, why=one_line(why, 300)))
-        for key, build in list(self._builds.items()):
-            if build.worker == worker:
-                del self._builds[key]  # it is wanted again
-                self._queue = merge_queue.abandoned(self._queue, key)
+        self._queue.lost(worker)
         if active := self._active.get(number):
             self._lost_iteration(active, why)
 
@@ -511,129 +404,20 @@ class ParallelLoop(Loop):
             else:
                 self._lost_iteration(active, "")
 
-    # The merge queue
-
-    def _prove_queued(self) -> bool:
-        """Build and prove what the queue asks for. True: something changed that may be landed at once."""
-        rules = self._rules
-        tip = self._tip()
-        for key in merge_queue.obsolete(self._queue, tuple(self._builds)):
-            build = self._builds.pop(key)
-            self._crew.cancel(build.worker)
-        changed = False
-        for wanted in merge_queue.wanted(self._queue, tip, batch=rules.batch, speculate=rules.speculate):
-            onto = self._merged.get(wanted.onto_key, tip) if wanted.onto_key else tip
-            merged = self._merge(wanted.key, onto, wanted.entries)
-            if not merged:
-                return True
-            if self._is_proven(wanted.entries, onto, merged):
-                self._merged[wanted.key] = merged
-                self._queue = merge_queue.building(self._queue, wanted.key, merged)
-                self._queue = merge_queue.proved(self._queue, wanted.key, passed=True)
-                changed = True
-                continue
-            worker = self._crew.idle(for_proof=True)
-            if not worker:
-                break
-            self._merged[wanted.key] = merged
-            self._queue = merge_queue.building(self._queue, wanted.key, merged)
-            self._examine(wanted.key, wanted.entries, onto, merged, worker)
-        return changed
-
-    def _merge(self, key: str, onto: str, entries: Sequence[Entry]) -> str:
-        """The commit with all of them; empty: one clashes, and was returned."""
-        head = onto
-        for entry in entries:
-            merged = merge_onto(self._repo, head, entry.commit, entry.base)
-            active = self._active[entry.iteration]
-            if merged.conflicts:
-                some = ", ".join(one_line(path, 60) for path in merged.conflicts[:5])
-                self._return(active, f"its changes conflict with work that was merged meanwhile: {some}", merged.text)
-                return ""
-            head = commit_object(self._repo, merged.tree, [head], f"ralph: {entry.story}, merged")
-        keep_ref(self._repo, f"{_MERGED}{self._run.id}/{entries[-1].iteration}", head)
-        return head
-
-    def _is_proven(self, entries: Sequence[Entry], onto: str, merged: str) -> bool:
-        """Nothing was merged since the worker proved it, or it changes nothing, or it is a test that has to fail."""
-        own = self._run.places.is_own
-        for entry in entries:
-            active = self._active[entry.iteration]
-            same = len(entries) == 1 and same_but_own(self._repo, merged, entry.commit, own)
-            empty = same_but_own(self._repo, entry.commit, entry.base, own)
-            if not (same or empty or active.work.mode is Mode.ACCEPTANCE):
-                return False
-        return True
-
-    def _examine(self, key: str, entries: tuple[Entry, ...], onto: str, merged: str, worker: int) -> None:
-        run = self._run
-        actives = [self._active[entry.iteration] for entry in entries]
-        run.journal.write(
-            QueueProving(
-                iterations=tuple(entry.iteration for entry in entries), onto=onto, merged=merged, worker=worker
-            )
-        )
-        outfit = self._crew.outfit()
-        claims = [one.judged is not None and one.judged.verdict.kind is Kind.ACCEPTED for one in actives]
-        order = Examine(
-            key=key,
-            iteration=entries[0].iteration,
-            works=tuple(one.work for one in actives),
-            onto=onto,
-            merged=merged,
-            is_claimed=any(claims),
-            files=outfit.files,
-            state=outfit.state,
-        )
-        begun = run.control.clock()
-        self._builds[key] = Build(key=key, entries=entries, onto=onto, merged=merged, worker=worker, begun=begun)
-        self._crew.assign(worker, order)
-
-    def _examined(self, worker: int, message: Examined) -> None:
-        run = self._run
-        build = self._builds.pop(message.key, None)
-        if build is None or any(entry.iteration not in self._active for entry in build.entries):
-            return
-        if message.interrupted:
-            self._queue = merge_queue.abandoned(self._queue, message.key)
-            return
-        failures = []
-        for entry in build.entries:
-            active = self._active[entry.iteration]
-            assert active.judged is not None
-            evidence = replace(active.judged.evidence, checks=message.checks)
-            if len(build.entries) == 1:
-                evidence = replace(evidence, proof=message.proof or evidence.proof)
-            active.merged_evidence = evidence
-            verdict = judge(evidence)
-            if not verdict.kind.keeps_work:
-                failures.append(verdict)
-        why = failures[0].headline if failures else ""
-        run.journal.write(
-            QueueProved(
-                iterations=tuple(entry.iteration for entry in build.entries),
-                merged=build.merged,
-                passed=not failures,
-                why=why,
-                seconds=round(max(run.control.clock() - build.begun, 0), 3),
-            )
-        )
-        self._queue = merge_queue.proved(self._queue, message.key, passed=not failures)
-        for entry in merge_queue.failed(self._queue):
-            active = self._active[entry.iteration]
-            output = "\n\n".join(check.tail for check in message.checks if not check.passed and check.tail)
-            self._return(active, f"green alone, red merged: {why}", output)
+    # Merging
 
     def _return(self, active: Active, why: str, output: str, *, is_clash: bool = True) -> None:
         """Back to its story: the next session starts with this work on the new tip."""
         assert active.judged is not None
         run = self._run
-        self._queue = merge_queue.removed(self._queue, active.number)
+        self._queue.remove(active.number)
         self._carried[active.story] = (active.candidate, active.base)
         ref = f"{CANDIDATES}{run.id}/{active.number}"
         text = [f"- your earlier work passed its checks, but {why}" if is_clash else f"- {why}"]
         if is_clash:
-            text.append("- it is in the working tree again, on top of what was merged; conflicts are marked in the files")
+            text.append(
+                "- it is in the working tree again, on top of what was merged; conflicts are marked in the files"
+            )
         if output:
             text.append(f"\n{fenced(output[-_LONGEST_TEXT:], fence=fence_for(output))}")
         evidence = active.judged.evidence
@@ -663,14 +447,14 @@ class ParallelLoop(Loop):
     def _land_ready(self) -> bool:
         """Settle what is proven on exactly this tip, in the run's own tree."""
         landed = False
-        while ready := merge_queue.ready(self._queue, self._tip()):
+        while ready := self._queue.ready():
             self._land(self._active[ready[0].iteration], ready[0])
             landed = True
         return landed
 
     def _land(self, active: Active, entry: Entry) -> None:
         assert active.judged is not None
-        run, tip = self._run, self._tip()
+        run, tip = self._run, self._queue.tip()
         merged = merge_onto(self._repo, tip, entry.commit, entry.base)
         reading: Reading = run.plan.load()
         write_bytes(run.places.folder / PLAN_BEFORE, run.plan.dump(reading), mode=0o600)
@@ -700,12 +484,12 @@ class ParallelLoop(Loop):
         )
         self._before = None
         kept = ended.kind.keeps_work
-        is_same = kept and same_but_own(self._repo, self._tip(), merged.tree, run.places.is_own)
+        is_same = kept and same_but_own(self._repo, self._queue.tip(), merged.tree, run.places.is_own)
         if kept:
             self._carried.pop(active.story, None)
-            self._queue = merge_queue.landed(self._queue, active.number, self._tip(), as_proven=is_same)
+            self._queue.landed(active.number, self._queue.tip(), as_proven=is_same)
         else:
-            self._queue = merge_queue.removed(self._queue, active.number)
+            self._queue.remove(active.number)
 
     def _remember(self, record: Record) -> None:
         super()._remember(record)
@@ -724,11 +508,11 @@ class ParallelLoop(Loop):
 
 
 def _no_evidence(attempt: Attempt) -> Evidence:
-    return Evidence(mode=attempt.mode, story=attempt.story, ended=Ended(How.STOPPED), outcome=Outcome(), interrupted=True)
+    return Evidence(
+        mode=attempt.mode, story=attempt.story, ended=Ended(How.STOPPED), outcome=Outcome(), interrupted=True
+    )
 
 
 def _is_same(new: Scheduled, old: Scheduled | None) -> bool:
     """Nothing that a reader would call another decision."""
     return old is not None and (new.start, new.move, new.held) == (old.start, old.move, old.held)
-
-

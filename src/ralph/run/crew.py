@@ -15,7 +15,7 @@ from typing import Protocol
 import msgspec
 
 from ralph.core.worker import CANDIDATES, Begin, End, Examine, Failed, Message, Ready, Reply, Ticket
-from ralph.engine.parallel import Lost, Outfit
+from ralph.engine.workers import Lost, Outfit
 from ralph.host.files import make_folder, read_state
 from ralph.host.git.command import ask, git, line
 from ralph.host.process.channel import Channel, Closed, wait_for
@@ -92,7 +92,7 @@ class LocalCrew:
     def idle(self, *, for_proof: bool) -> int:
         numbers = range(1, self._size + 1)
         order = [*range(self._size + 1, self._size + self._provers + 1), *numbers] if for_proof else [*numbers]
-        known = [number for number in order if number in self._members and not self._members[number].is_busy]
+        known: list[int] = [number for number in order if number in self._members and not self._members[number].is_busy]
         if known:
             return known[0]
         fresh = next((number for number in order if number not in self._members), 0)

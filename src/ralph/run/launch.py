@@ -29,7 +29,7 @@ from ralph.core.ports import Session
 from ralph.core.run_ports import Ask
 from ralph.core.text import one_line
 from ralph.engine.loop import Loop
-from ralph.engine.run import Control
+from ralph.engine.run import Control, Run
 from ralph.host.clocks import SteadyClock
 from ralph.host.files import make_folder, write_text
 from ralph.host.git.situation import situation
@@ -222,6 +222,8 @@ def _place(prepared: Launched, caller: Caller, chosen: Chosen) -> tuple[RunSpec,
 def wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tell) -> bool:
     """Whether the agent works in a clone. Raises SetupError if it has to and cannot."""
     wanted = spec.config.workspace
+    if spec.is_parallel:
+        wanted = "clone"  # work is merged where nobody else works
     state = plan_state(spec.ref, env)
     if (known := read_clone(state)) is not None and has_more(known, state, env):
         return True  # its work is not in the checkout yet
@@ -229,7 +231,8 @@ def wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tel
         return False
     why = why_no_clone(spec.ref, spec.repo, spec.config)
     if why and wanted == "clone":
-        raise SetupError(f"no clone can be made: {why}", hint="use --workspace in-place")
+        hint = "use --parallel 1" if spec.is_parallel else "use --workspace in-place"
+        raise SetupError(f"no clone can be made: {why}", hint=hint)
     if why:
         tell(f"the agent works in your checkout: {why}")
     return not why
@@ -289,7 +292,7 @@ def _locked(
         if confinement is not None:
             confinement.set_up()
         listeners: list[Listener] = [*caller.listeners, *pusher, *news]
-        ended = _journaled(spec, shown or branch, closed, caller, files, listeners, clock, confinement)
+        ended = _journaled(spec, shown or branch, closed, caller, files, listeners, clock, confinement, clone)
         finish_run(spec, ended, env, tell)
         for push in pusher:
             push.finish(ended)
@@ -305,6 +308,7 @@ def _journaled(
     listeners: Sequence[Listener],
     clock: Callable[[], float],
     confinement: Confinement | None,
+    clone: Clone | None,
 ) -> Stop:
     """Open the journal with all that listens to it, then run the loop."""
     env, stop, state = caller.env, caller.stop, plan_state(spec.ref, caller.env)
@@ -325,17 +329,43 @@ def _journaled(
         alive = journal.path.with_name(ALIVE)
         control = RequestedControl(state, spec.run, stop, journal.write_unless_over, alive)
         with Watchdog(spec.run, journal.path.with_name(AGENTS_ENDED)) as watchdog, control as wish:
-            journal.listen(lambda record: _follow(watchdog, record.event))
+            if not spec.is_parallel:  # workers have their own
+                journal.listen(lambda record: _follow(watchdog, record.event))
             if confinement is not None:
                 confinement.write = journal.write
             wishes = Control(stop, clock, wish, caller.ask)
             run = make_run(spec, journal, wishes, env, caller.ask_baseline, confinement)
-            ended = Loop(run, fold(History(), started.event, started.t)).run()
+            history = fold(History(), started.event, started.t)
+            ended = _loop(spec, run, history, clone, caller).run()
         forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
     finally:
         sinks.close()
         journal.close()
     return ended
+
+
+def _loop(spec: RunSpec, run: Run, history: History, clone: Clone | None, caller: Caller) -> Loop:
+    if not spec.is_parallel or clone is None:
+        return Loop(run, history)
+    from ralph.budget.run_budget import RunBudget
+    from ralph.engine.parallel import ParallelLoop
+    from ralph.engine.workers import QueueRules
+    from ralph.run.crew import LocalCrew
+
+    config = spec.config
+    rules = QueueRules(
+        workers=config.parallel,
+        batch=config.queue.batch,
+        speculate=config.queue.speculate,
+        returns=config.queue.returns,
+        is_merge=config.queue.method == "merge",
+    )
+    provers = min(1 + config.queue.speculate, config.parallel)
+    crew = LocalCrew(spec, clone, caller.env, caller.stop, size=config.parallel, provers=provers)
+    crew.warm_up()
+    budget = run.agents.run
+    assert isinstance(budget, RunBudget)
+    return ParallelLoop(run, history, crew, budget, spec.repo, rules)
 
 
 def _notes(

@@ -68,6 +68,11 @@ class RunSpec(Struct, frozen=True, kw_only=True):
         return self.settings.config
 
     @property
+    def is_parallel(self) -> bool:
+        """Several workers, or workers on other machines."""
+        return (self.config.parallel > 1 or bool(self.config.on)) and not self.options.once
+
+    @property
     def limits(self) -> Limits:
         return self.options.limits(self.settings)
 

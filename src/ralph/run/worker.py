@@ -40,7 +40,6 @@ from ralph.core.proof import Proof
 from ralph.core.rules import Patience
 from ralph.core.run_ports import Attempt
 from ralph.core.verdict import Kind
-from ralph.core.work_tree import RolledBack
 from ralph.core.worker import (
     CANDIDATES,
     Admit,
@@ -63,7 +62,7 @@ from ralph.core.worker import (
 from ralph.engine.act import act
 from ralph.engine.evidence import prove
 from ralph.engine.prepare import prepare
-from ralph.engine.run import Control, Run
+from ralph.engine.run import Control
 from ralph.engine.settle import Judgement, judge_and_record, message_for, undo
 from ralph.host.clocks import SteadyClock
 from ralph.host.files import make_folder, write_bytes, write_text
@@ -107,7 +106,7 @@ class Link:
     def _read(self) -> None:
         try:
             while True:
-                order = pickle.loads(self._receive())  # noqa: S301 - from the driver, which has started this process
+                order = pickle.loads(self._receive())
                 if isinstance(order, End):
                     self.is_ending = True
                     if order.signum:
@@ -159,9 +158,7 @@ class RemoteBudget:
         if allowed.usd is not None:
             session = replace(session, budget_usd=allowed.usd)
         ended, outcome = self._run_agent(session, step, patience)
-        self._link.ask(
-            Charge(name=allowed.name, task=session.task, model=session.model, ended=ended, outcome=outcome)
-        )
+        self._link.ask(Charge(name=allowed.name, task=session.task, model=session.model, ended=ended, outcome=outcome))
         return ended, outcome
 
 

@@ -30,6 +30,7 @@ _COPIED = (
     "core.eol",
     "core.longpaths",
 )
+_GIT = "repository"
 _RESCUE = "refs/ralph/rescue/"
 
 
@@ -40,14 +41,16 @@ def open_worker_clone(begin: Begin, env: Mapping[str, str]) -> tuple[Opened, str
     folder = home / CLONES / plan_state(begin.ref, env).name
     tree = folder / (checkout.name or "root")
     lost = ""
-    if (tree / ".git").is_dir() and ask(tree, "rev-parse", "--verify", "--quiet", "HEAD").code == 0:
+    git_dir = folder / _GIT  # beside it: in a sandbox, the agent finds a repository of its own in its place
+    if git_dir.is_dir() and ask(tree, "rev-parse", "--verify", "--quiet", "HEAD").code == 0:
         lost = _save(tree, f"{_RESCUE}{begin.run}/worker-{begin.worker}")
     else:
         remove_tree(folder)
         make_folder(tree, private=True)
-        git(tree, "init", "--quiet", "--template=", f"--object-format={begin.objects}", f"--initial-branch={BRANCH}")
+        kind = (f"--object-format={begin.objects}", f"--initial-branch={BRANCH}")
+        git(tree, "init", "--quiet", "--template=", *kind, f"--separate-git-dir={git_dir}")
     if not begin.is_hub:
-        _read_objects_of(Path(begin.source), tree / ".git")
+        _read_objects_of(Path(begin.source), git_dir)
     reset(tree, begin.base)
     repo = identify(tree)
     root = Path(os.path.realpath(tree / os.path.relpath(begin.ref.root, checkout)))
@@ -68,7 +71,9 @@ def open_worker_clone(begin: Begin, env: Mapping[str, str]) -> tuple[Opened, str
 
 def _read_objects_of(source: Path, git_dir: Path) -> None:
     """Objects are read where they are; settings that decide about files, and tags, are copied."""
-    write_bytes(git_dir / "objects" / "info" / "alternates", f"{source / 'objects'}\n".encode("utf-8", "surrogateescape"))
+    write_bytes(
+        git_dir / "objects" / "info" / "alternates", f"{source / 'objects'}\n".encode("utf-8", "surrogateescape")
+    )
     if (source / "shallow").is_file():
         write_bytes(git_dir / "shallow", (source / "shallow").read_bytes())
     if (source / "info" / "exclude").is_file():
@@ -108,7 +113,7 @@ def _save(tree: Path, name: str) -> str:
     """What a killed worker left uncommitted, under a ref; empty if there was nothing."""
     if not line(ask(tree, "status", "--porcelain", "--untracked-files=normal").out):
         return ""
-    index = tree / ".git" / "lost-index"
+    index = tree.parent / _GIT / "lost-index"
     index.unlink(missing_ok=True)
     git(tree, "read-tree", "HEAD", index=index)
     git(tree, "add", "--all", index=index)

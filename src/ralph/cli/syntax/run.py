@@ -12,7 +12,7 @@ def configure_orders(parser: ArgumentParser) -> None:
     add_workspace(parser, json=True)
 
 
-_COMMON = ("max_iterations", "agent.model", "budget.run_usd", "max_run_time", "review.when")
+_COMMON = ("max_iterations", "parallel", "agent.model", "budget.run_usd", "max_run_time", "review.when")
 
 
 _SETTINGS = {
@@ -24,7 +24,7 @@ _SETTINGS = {
         "agent.name agent.command agent.script prompt agent.allowed_tools agent.disallowed_tools permissions "
         "web allow_paths agent.fallback_model fallback routing.enabled"
     ),
-    "sandbox": "sandbox.use workspace sandbox.allow_hosts",
+    "sandbox": "sandbox.use workspace sandbox.allow_hosts on",
     "review": "review.cap review.on_cap review.on_stalemate review.agent review.model review.reviewers",
     "checks and git": "proof.minimum acceptance exam baseline tamper tests canary rollback push archive.on_complete",
 }
@@ -42,6 +42,7 @@ def run(parser: ArgumentParser) -> None:
     examples:
       ralph run                          until every story is done
       ralph run -n 5 --model sonnet      at most five iterations, with this model
+      ralph run --parallel 4             four stories at a time, merged one by one
       ralph run --once --verbose         one iteration, and show what the agent does
       ralph run --acceptance hidden      another session writes tests first, unseen by the one that implements
       ralph run --exam                   another session writes end-to-end tests at the end
