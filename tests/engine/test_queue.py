@@ -77,6 +77,13 @@ def test_speculative_builds_stay_valid_when_the_head_lands_as_proven() -> None:
     assert _numbers(ready(queue, "T1")) == [2]
 
 
+def test_only_builds_on_top_of_what_landed_stay_valid() -> None:
+    queue = building(building(_queue(1, 2, 3), "T:+1", "m1"), "T:2+3", "without 1")
+    queue = proved(proved(queue, "T:+1", passed=True), "T:2+3", passed=False)
+    queue = landed(queue, 1, "T1")
+    assert queue.proofs == ()
+
+
 def test_everything_is_proved_again_when_the_head_lands_with_other_content() -> None:
     queue, _ = _start(_queue(1, 2), speculate=1)
     queue = proved(proved(queue, "T:+1", passed=True), "T:1+2", passed=True)

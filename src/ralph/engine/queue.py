@@ -149,7 +149,7 @@ def ready(queue: Queue, tip: str) -> tuple[Entry, ...]:
     for number, entry in enumerate(queue.entries, 1):
         content = (*content, entry.iteration)
         proof = known.get(content)
-        if proof and proof.result in (Result.FAILED, Result.CLASHED) and number - landable == 1:
+        if proof and proof.result in (Result.FAILED, Result.CLASHED):
             break
         if proof and proof.result is Result.PASSED and number - proof.size <= landable:
             landable = number
