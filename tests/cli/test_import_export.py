@@ -122,7 +122,7 @@ def test_the_paths_that_a_story_touches_are_imported_and_converted(root: Path, n
     other = next(each for each in NAMES if each != name)
     done = ralph_here("plan", "convert", "--layout", other, cwd=root)
     assert done.code == 0, done.err
-    assert stories(root, "--layout", other)[0]["touches"] == ["src/one.txt", "docs/a b.md"]
+    assert stories(root)[0]["touches"] == ["src/one.txt", "docs/a b.md"]
 
 
 @EVERY

@@ -39,6 +39,7 @@ See what happened: history
   explain circuit    explain:show_circuit       show the circuit breakers of a run  circuit, runs circuit
   explain route      explain:show_route         show which agent and model would get a story  route
   explain prompt     explain:show_prompt        print the prompt of the next session  prompt
+  explain schedule   explain_schedule:show_schedule  show which stories would start together
   runs               runs:list_runs             list the runs of this workspace  runs list
   runs cost          cost                       show what runs cost, and a forecast for the rest  cost
   runs stats         runs:show_stats            show statistics: attempts, verdicts, reviews  stats

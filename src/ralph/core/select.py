@@ -85,6 +85,13 @@ def next_story(plan: Plan, skip: Container[str] = ()) -> Story | None:
     return best
 
 
+def waiting_for(plan: Plan) -> dict[str, tuple[str, ...]]:
+    """Open stories that are not ready, and which of their dependencies are not done."""
+    done = {story.id for story in plan.stories if story.is_done}
+    waits = {s.id: tuple(d for d in s.depends_on if d not in done) for s in plan.stories if s.is_open}
+    return {story: missing for story, missing in waits.items() if missing}
+
+
 def why_nothing_is_ready(plan: Plan, skip: Container[str] = (), unless: Container[str] = ()) -> str:
     """One sentence for each story that is neither done nor ready: what it waits for. `unless`: stories to leave out."""
     done = {s.id for s in plan.stories if s.state is State.DONE}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import msgspec
 
@@ -19,7 +19,7 @@ from ralph.core.history import History, to_be_told
 from ralph.core.money import Spending
 from ralph.core.moves import Move, Stop, Wait, Work
 from ralph.core.permissions import may_line
-from ralph.core.plan import Mode
+from ralph.core.plan import Mode, Story
 from ralph.core.ports import Session
 from ralph.core.run_ports import Attempt
 from ralph.core.text import estimate_tokens
@@ -77,22 +77,35 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
 def next_move(prepared: Launched, env: Mapping[str, str], spending: Spending | None = None) -> Move:
     """The first thing a run would do."""
     config, plan = prepared.settings.config, prepared.plan
-    folder = plan_state(prepared.ref, env)
-    tests = AcceptanceStore(folder / ACCEPTANCE)
-    due = prepared.options.exam or (
-        not prepared.options.stories and is_due(config, plan, ExamRounds(folder, tests).of(plan))
-    )
-    steps = plan_steps(prepared.settings, prepared.ref.root)
     return decide(
         plan,
         History(spending=spending or Spending()),
         prepared.limits,
         time.time(),
-        needs_setup=bool(steps.markers) and not all(marker.exists() for marker in steps.markers),
+        needs_setup=needs_setup(prepared),
         review=config.review.enabled,
-        needs_acceptance=lambda story: has_check(config, plan) and is_needed(config, tests.of(story.id), story),
-        needs_exam=due,
+        needs_acceptance=acceptance_for(prepared, env),
+        needs_exam=is_exam_due(prepared, env),
     )
+
+
+def needs_setup(prepared: Launched) -> bool:
+    markers = plan_steps(prepared.settings, prepared.ref.root).markers
+    return bool(markers) and not all(marker.exists() for marker in markers)
+
+
+def acceptance_for(prepared: Launched, env: Mapping[str, str]) -> Callable[[Story], bool]:
+    """Whether tests for a story would be written before it is implemented."""
+    config, plan = prepared.settings.config, prepared.plan
+    tests = AcceptanceStore(plan_state(prepared.ref, env) / ACCEPTANCE)
+    return lambda story: has_check(config, plan) and is_needed(config, tests.of(story.id), story)
+
+
+def is_exam_due(prepared: Launched, env: Mapping[str, str]) -> bool:
+    config, plan, folder = prepared.settings.config, prepared.plan, plan_state(prepared.ref, env)
+    if prepared.options.exam or prepared.options.stories:
+        return prepared.options.exam
+    return is_due(config, plan, ExamRounds(folder, AcceptanceStore(folder / ACCEPTANCE)).of(plan))
 
 
 def session_of(prepared: Launched, move: Work, step: Mapping[str, object], env: Mapping[str, str]) -> Session:

@@ -150,6 +150,27 @@ def explain_prompt(parser: ArgumentParser) -> None:
     add_workspace(parser, json=True)
 
 
+def explain_schedule(parser: ArgumentParser) -> None:
+    """Show which stories a run with several workers would start together, which it
+    would hold, and why.
+
+    Stories that will probably change the same files are not started together. What a
+    story changes is taken from its `touches`, from paths in its text and from earlier
+    attempts. Also shows the last decision of the last run, if that had several
+    workers.
+
+    examples:
+      ralph explain schedule                with the setting `parallel`, or 4 workers
+      ralph explain schedule --parallel 8   with 8 workers
+      ralph explain schedule --json         for scripts, with the areas of all stories
+    """
+    from ralph.config.flags import add_options
+
+    add_config(parser)
+    add_options(parser, ["parallel"])
+    add_workspace(parser, json=True)
+
+
 def runs(parser: ArgumentParser) -> None:
     """List the runs of this workspace, newest first, and how each of them ended.
 

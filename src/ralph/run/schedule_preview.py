@@ -1,0 +1,79 @@
+"""What a run with several workers would start first, and what the last one with several workers did last."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from ralph.core.areas import likely
+from ralph.core.events import IterationEnded, Record, RunStarted, Scheduled
+from ralph.core.history import History
+from ralph.core.select import waiting_for
+from ralph.engine.schedule import schedule
+from ralph.run.dry_run import acceptance_for, is_exam_due, needs_setup
+from ralph.run.spec import Launched
+
+
+class LastSchedule(Struct, frozen=True):
+    """The last record of a run with several workers."""
+
+    run: str
+    scheduled: Scheduled
+
+
+class Preview(Struct, frozen=True):
+    workers: int
+    titles: dict[str, str]
+    """Of the stories that are not done."""
+    areas: dict[str, tuple[str, ...]]
+    """Of the same stories, where something is known."""
+    scheduled: Scheduled
+    waiting: dict[str, tuple[str, ...]]
+    """Stories that depend on others that are not done, and on which."""
+    last: LastSchedule | None = None
+
+
+def preview(prepared: Launched, workers: int, records: Iterable[Record], env: Mapping[str, str]) -> Preview:
+    """`records`: the journal of the last run, for the files of earlier attempts."""
+    touched, last = _from_journal(records)
+    config, plan = prepared.settings.config, prepared.plan
+    stories = [story for story in plan.stories if not story.is_done]
+    areas = {story.id: likely(story, touched.get(story.id, ())) for story in stories}
+    needs_tests = acceptance_for(prepared, env)
+    scheduled = schedule(
+        plan,
+        History(),
+        prepared.limits,
+        time.time(),
+        free=workers,
+        areas=areas,
+        returns=config.queue.returns,
+        needs_setup=needs_setup(prepared),
+        review=config.review.enabled,
+        needs_acceptance={story.id for story in stories if needs_tests(story)},
+        needs_exam=is_exam_due(prepared, env),
+    )
+    return Preview(
+        workers=workers,
+        titles={story.id: story.title for story in stories},
+        areas={name: area for name, area in areas.items() if area},
+        scheduled=scheduled,
+        waiting=waiting_for(plan),
+        last=last,
+    )
+
+
+def _from_journal(records: Iterable[Record]) -> tuple[dict[str, tuple[str, ...]], LastSchedule | None]:
+    run, last = "", None
+    touched: dict[str, tuple[str, ...]] = {}
+    for record in records:
+        match record.event:
+            case RunStarted(run=name):
+                run = name
+            case Scheduled() as scheduled:
+                last = LastSchedule(run, scheduled)
+            case IterationEnded(story=story, files=files):
+                touched[story] = tuple(dict.fromkeys((*touched.get(story, ()), *files)))
+    return touched, last
