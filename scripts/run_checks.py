@@ -16,8 +16,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = f"{ROOT}/.venv/bin"
-CLIENT, OTHER_CLIENTS = "pytest.mark.client", "support.other_clients"
-"""What a file has that tests the real Claude client, or others."""
+CLIENT, OTHER_CLIENTS, RAY = "pytest.mark.client", "support.other_clients", 'needs("ray")'
+"""What a file has that tests the real Claude client, others, or a cluster."""
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
@@ -76,6 +76,8 @@ def main(arguments: list[str]) -> int:
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_client.py")], check=False)
         if "--only-lint" not in own and not is_quick and names_test_with(OTHER_CLIENTS, for_pytest):
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_clients.py")], check=False)
+        if "--only-lint" not in own and "--everything" in own and names_test_with(RAY, for_pytest):
+            subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_ray.py")], check=False)
         results = [(title, run(title, command, scratch)) for title, command in steps]
     if is_quick and "--only-lint" not in own:
         slow = len(SLOW_TESTS.read_text().split())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 from collections.abc import Iterator
@@ -14,6 +15,8 @@ CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"
 OTHER_CLIENTS = ROOT / ".venv" / "clients" / "node_modules" / ".bin"
 OPTIONAL = frozenset({"codex", "goose", "srt"})
 """Clients, and a sandbox, for which there may be no package here, so not even `--everything` insists on them."""
+PACKAGES = frozenset({"ray"})
+"""Python packages of our extras. `scripts/test --everything` installs them."""
 EVERYTHING = "TEST_EVERYTHING"
 QUICK = "TEST_QUICK"
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
@@ -23,6 +26,8 @@ SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 def is_installed(tool: str) -> bool:
     if tool in OPTIONAL:
         return (OTHER_CLIENTS / tool).exists()
+    if tool in PACKAGES:
+        return importlib.util.find_spec(tool) is not None
     return CLIENT.exists() if tool == "claude" else shutil.which(tool) is not None
 
 
