@@ -57,6 +57,11 @@ Sandbox: sandbox
   sandbox log        sandbox:show_log           show which hosts a run reached and which were refused
   sandbox test       sandbox_test:try_escapes   try to escape from each sandbox that works here
   sandbox reset      sandbox:remove_sandbox     remove the clone, the home folder and the rest of the sandbox
+Cluster: cluster
+  cluster            cluster:show_status        show the nodes of the Ray cluster and their slots  cluster status
+  cluster up         cluster:start_nodes        start a Ray cluster on this machine
+  cluster join       cluster:join_cluster       add this machine to a Ray cluster
+  cluster down       cluster:end_nodes          end the nodes on this machine
 Memory: memory
   memory             memory:show_learnings      list, search and record what sessions learned  learnings, memory list
   memory add         memory:add_learning        record something for later sessions  learn

@@ -14,6 +14,10 @@ from ralph.hooks import policy
 ERROR_LOGS = "logs"
 HOOK_INSTALLS = "hooks"
 OPEN_RUNS = "trees"
+CLUSTER = "cluster"
+
+# Of the nodes of a cluster on this machine.
+CLUSTER_RECORD, CLUSTER_TOKEN, CLUSTER_LOCK = "cluster.json", "token", "cluster.lock"
 
 # Of a workspace.
 TRUST = "trust.json"
@@ -22,6 +26,7 @@ LEDGER, LEDGER_SUMS, LEDGER_LOCK = "spending.jsonl", "spending.sums.json", "spen
 RESCUE_INDEX = "rescue-index"
 RUNS, PLANS, PLANNING, WORKTREES = "runs", "plans", "planning", "worktrees"
 CLONES, SANDBOX, WORKERS = "clones", "sandbox", "workers"
+HUB = "hub.git"
 
 # Of the sandbox of a workspace.
 AGENT_HOME, CHECK_HOME, AGENT_OBJECTS, AGENT_GIT = "agent-home", "check-home", "objects.git", "agent-git"
@@ -78,6 +83,10 @@ FILES = tuple(
         (f"{ERROR_LOGS}/", "cli", "tracebacks of internal errors"),
         (f"{HOOK_INSTALLS}/", "session", "what `ralph hooks install` changed, for `uninstall`"),
         (f"{OPEN_RUNS}/", "state", "the run that has not ended, by working tree"),
+        (f"{CLUSTER}/{CLUSTER_RECORD}", "run", "the nodes of a Ray cluster on this machine, with their processes"),
+        (f"{CLUSTER}/{CLUSTER_TOKEN}", "run", "the token of that cluster"),
+        (f"{CLUSTER}/{CLUSTER_LOCK}", "run", "held while nodes are started and ended"),
+        (f"{CLUSTER}/NODE.log", "run", "the output of a node"),
         (f"WORKSPACE/{TRUST}", "workspace", "the commands that the user trusts"),
         (f"WORKSPACE/{CHECKOUT_ID}", "proof", "a random number that names the folder of the proof checkout"),
         (f"WORKSPACE/{LEDGER}", "journal", "what every session of every run has cost"),
@@ -88,6 +97,7 @@ FILES = tuple(
         (f"WORKSPACE/{WORKTREES}/RUN/", "run", "the git worktree of a run"),
         (f"WORKSPACE/{CLONES}/PLAN/", "run", "the clone in which agents work, a git worktree for the loop"),
         (f"WORKSPACE/{WORKERS}/NUMBER/", "run", "the state folder of a worker, with its clone"),
+        (f"WORKSPACE/{HUB}/", "run", "the bare repository through which machines of a cluster exchange work"),
         (f"WORKSPACE/{SANDBOX}/{AGENT_HOME}/", "run", "the home folder of agents in a sandbox"),
         (f"WORKSPACE/{SANDBOX}/{CHECK_HOME}/", "run", "the home folder of checks in a sandbox"),
         (f"WORKSPACE/{SANDBOX}/{AGENT_OBJECTS}/", "run", "the history that agents in a sandbox can read"),
