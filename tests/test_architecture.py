@@ -30,6 +30,7 @@ EXTERNAL = {
     "results": set(),
 }
 DEPENDENCIES = {"minijinja", "msgspec", "yaml", "tree_sitter", "tree_sitter_typescript"}
+EXTERNAL["run"] = DEPENDENCIES | {"ray"}  # an extra, and only in processes of its own
 EXTERNAL["notify"] = {"msgspec", "apprise"}  # an extra, and only in a process of its own
 
 # What reaches out of the process. `core` decides and never does.
