@@ -145,6 +145,17 @@ def by_model(receipts: Iterable[Receipt]) -> Iterator[Receipt]:
             yield msgspec.structs.replace(one, **fields, seconds=0.0 if number else one.seconds, parts=())
 
 
+class _Open(Struct):
+    """An iteration that has not ended, or a planning session."""
+
+    started: IterationStarted
+    at: float
+    plans: bool = False
+    running: AgentStarted | None = None
+    sessions: list[tuple[Outcome, Charged | None]] = []
+    is_reserved: bool = False
+
+
 class _Reader:
     """Reads one journal into receipts."""
 
@@ -152,15 +163,10 @@ class _Reader:
         self._path = path
         self._run = path.parent.name
         self._agent = ""
-        self._running: AgentStarted | None = None
         self._plan = ""
         self._done: list[Receipt] = []
-        self._open: IterationStarted | None = None
-        self._at = 0.0
+        self._open: dict[int, _Open] = {}
         self._now = 0.0
-        self._plans = False
-        self._sessions: list[tuple[Outcome, Charged | None]] = []
-        self._is_reserved = False
 
     def add(self, record: Record) -> None:
         event, self._now = record.event, record.t
@@ -168,43 +174,45 @@ class _Reader:
             case RunStarted(plan=plan, workspace=workspace, agent=agent):
                 self._agent = agent
                 self._plan = os.path.relpath(plan, workspace)  # the same in every worktree
-            case IterationStarted():
-                self._close("", self._now - self._at)
-                self._open, self._at = event, record.t
-            case AgentStarted(iteration=number) if self._open is None:  # outside an iteration: a planning session
-                self._open = IterationStarted(iteration=number, story="", title="", mode=Mode.SETUP, attempt=1)
-                self._at, self._plans, self._running = record.t, True, event
-            case _ if self._open is not None:
-                self._inside(event)
+            case IterationStarted(iteration=number, worker=worker):
+                if not worker:  # only workers have several at a time
+                    self._close_all()
+                self._open[number] = _Open(event, record.t)
+            case AgentStarted(iteration=number) if not self._open:  # outside an iteration: a planning session
+                started = IterationStarted(iteration=number, story="", title="", mode=Mode.SETUP, attempt=1)
+                self._open[number] = _Open(started, record.t, plans=True, running=event)
+            case Reserved() | AgentStarted() | AgentEnded() | Charged() | IterationEnded() if self._open:
+                if (one := self._open.get(event.iteration)) is not None:
+                    self._inside(one, event)
 
-    def _inside(self, event: AnyEvent) -> None:
+    def _inside(self, one: _Open, event: AnyEvent) -> None:
         match event:
             case Reserved():
-                self._is_reserved = True
+                one.is_reserved = True
             case AgentStarted():
-                self._running, self._is_reserved = event, False
+                one.running, one.is_reserved = event, False
             case AgentEnded(outcome=outcome):
-                self._sessions.append((outcome, None))
-                self._running = None
+                one.sessions.append((outcome, None))
+                one.running = None
             case Charged():
-                last = self._sessions.pop()[0] if self._sessions and self._sessions[-1][1] is None else Outcome()
-                self._sessions.append((last, event))
-                if self._plans:
-                    self._close("answered" if self._sessions[-1][0].ok else "no answer", self._now - self._at)
+                last = one.sessions.pop()[0] if one.sessions and one.sessions[-1][1] is None else Outcome()
+                one.sessions.append((last, event))
+                if one.plans:
+                    self._close(one, "answered" if last.ok else "no answer", self._now - one.at)
             case IterationEnded(kind=kind, seconds=seconds):
-                self._close(kind.value, seconds)
+                self._close(one, kind.value, seconds)
 
-    def _close(self, outcome: str, seconds: float) -> None:
-        started, self._open = self._open, None
-        sessions, self._sessions = self._sessions, []
-        running, self._running = self._running, None
-        if started is None:
-            return
-        if running is not None:  # it is still active, or its loop was killed
-            sessions.append((outcome_so_far(self._path, running, self._agent), None))
-        elif self._is_reserved:  # killed before it is known whether the session started
+    def _close_all(self) -> None:
+        for one in tuple(self._open.values()):
+            self._close(one, "", self._now - one.at)
+
+    def _close(self, one: _Open, outcome: str, seconds: float) -> None:
+        self._open = {number: each for number, each in self._open.items() if each is not one}
+        sessions = one.sessions
+        if one.running is not None:  # it is still active, or its loop was killed
+            sessions.append((outcome_so_far(self._path, one.running, self._agent), None))
+        elif one.is_reserved:  # killed before it is known whether the session started
             sessions.append((Outcome(), None))
-        self._is_reserved = False
         costs = [_cost(*session) for session in sessions]
         tokens = Tokens()
         for answer, _ in sessions:
@@ -213,11 +221,11 @@ class _Reader:
         self._done.append(
             Receipt(
                 run=self._run,
-                iteration=started.iteration,
-                at=self._at,
+                iteration=one.started.iteration,
+                at=one.at,
                 plan=self._plan,
-                story=started.story,
-                mode="plan" if self._plans else started.mode.value,
+                story=one.started.story,
+                mode="plan" if one.plans else one.started.mode.value,
                 outcome=outcome,
                 model=next((answer.model for answer, _ in reversed(sessions) if answer.model), ""),
                 tokens=tokens,
@@ -232,7 +240,7 @@ class _Reader:
         )
 
     def receipts(self) -> list[Receipt]:
-        self._close("", self._now - self._at)
+        self._close_all()
         return self._done
 
 

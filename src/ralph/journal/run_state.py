@@ -12,7 +12,6 @@ from ralph.core.events import (
     AgentEnded,
     AgentSaid,
     AgentStarted,
-    AnyEvent,
     Asked,
     Baseline,
     Charged,
@@ -44,6 +43,7 @@ from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.proof import Grade, count_grades, exam_failure
 from ralph.core.review import approved_at
 from ralph.core.verdict import Kind
+from ralph.journal.workers import Activity, Workers
 
 
 class RunState:
@@ -61,15 +61,8 @@ class RunState:
         """Where the last story was proven: `checkout` or `in-place`."""
         self.reasons: dict[str, str] = {}
         """Story → why it failed, or its open question."""
-        self.current: IterationStarted | None = None
-        self.current_since = 0.0
-        self.agent: AgentStarted | None = None
-        """The running session."""
-        self.check: CheckStarted | None = None
-        """The running check."""
-        self.checks_since: float | None = None
-        """When the running check started, or, between checks, when the agent or the last check ended."""
-        self.checks: deque[CheckEnded] = deque(maxlen=20)
+        self.parallel = Workers()
+        """The open iterations; in a run with several workers, these and the merge queue."""
         self.waiting: WaitStarted | None = None
         self.wish = Wish()
         self.paused_since: float | None = None
@@ -78,13 +71,13 @@ class RunState:
         self.exams: list[str] = []
         """The result of each round of the exam."""
         self.kinds: dict[Kind, int] = {}
+        self._red_merged = 0
         self.tokens = Tokens()
         self.cost_usd: float | None = None
         self.unknown_costs = 0
         """Sessions whose cost is unknown."""
         self.first_forecast: Foreseen | None = None
         self.forecast: Foreseen | None = None
-        self._reported = 0.0
         self.agent_seconds = 0.0
         self.commits: list[str] = []
         self.rescues: list[str] = []
@@ -97,6 +90,53 @@ class RunState:
         self.limit: Limit | None = None
         self.proved: Proved | None = None
         self.ended: RunEnded | None = None
+
+    @property
+    def is_parallel(self) -> bool:
+        return bool(self.parallel.known)
+
+    @property
+    def started_by_workers(self) -> list[IterationStarted]:
+        """The open iterations of workers, also those in the merge queue."""
+        started = (each.started for each in self.parallel.open.values())
+        return [each for each in started if each is not None and each.worker]
+
+    @property
+    def current(self) -> IterationStarted | None:
+        """The open iteration; in a run with several workers, the one that started last."""
+        return self.parallel.activity().started
+
+    @property
+    def current_since(self) -> float:
+        return self.parallel.activity().since
+
+    @property
+    def agent(self) -> AgentStarted | None:
+        """The running session."""
+        return self.parallel.activity().agent
+
+    @property
+    def check(self) -> CheckStarted | None:
+        """The running check."""
+        return self.parallel.activity().check
+
+    @property
+    def checks_since(self) -> float | None:
+        return self.parallel.activity().checks_since
+
+    @property
+    def checks(self) -> deque[CheckEnded]:
+        return self.parallel.activity().checks
+
+    @property
+    def returned(self) -> int:
+        """Iterations whose work did not go together with what was merged meanwhile."""
+        return self.kinds.get(Kind.RETURNED, 0)
+
+    @property
+    def red_merged(self) -> int:
+        """Of these, how many were green alone and red merged."""
+        return self._red_merged
 
     @property
     def total(self) -> int:
@@ -128,39 +168,34 @@ class RunState:
     def add(self, record: Record) -> None:
         self.now = record.t
         event = record.event
-        self._note_checks(event, record.t)
+        activity = self.parallel.activity(event)
+        self.parallel.add(event, record.t)
         match event:
             case RunStarted():
                 self.started, self.started_at = event, record.t
             case PlanSeen():
                 self._plan(event)
             case IterationStarted():
-                self.current, self.current_since, self.agent = event, record.t, None
-                self.checks.clear()
                 self.waiting = None
-            case AgentStarted():
-                self.agent = event
             case AgentSaid(event=Limit() as limit):
                 self.limit = limit
             case HostRefused(host=host, port=port, why=why, count=count):
                 self.refused_hosts[host, port, why] = self.refused_hosts.get((host, port, why), 0) + count
             case AgentEnded(ended=ended, outcome=outcome):
-                self.agent = None
                 self.agent_seconds += ended.seconds
                 self.tokens += outcome.used
                 for denial in outcome.denials:
                     self.denials.setdefault(f"{denial.remedy} {denial.subject if denial.why else ''}", denial)
-                if known := micros(outcome.cost_usd) is not None:
-                    self.cost_usd = (self.cost_usd or 0) + (outcome.cost_usd or 0)
-                self._reported = outcome.cost_usd or 0 if known else 0
+                if micros(outcome.cost_usd) is not None:
+                    self._spend(outcome.cost_usd or 0, activity)
             case Charged(basis=Basis.ESTIMATED, usd=usd) if usd is not None:
-                self.cost_usd = (self.cost_usd or 0) + usd - self._reported
+                self._spend(usd - activity.reported, activity)
             case Charged(basis=Basis.UNKNOWN):
                 self.unknown_costs += 1
             case Foreseen():
                 self.first_forecast, self.forecast = self.first_forecast or event, event
-            case CheckEnded():
-                self.checks.append(event)
+            case Baseline():
+                self.parallel.rest()
             case Judged(evidence=evidence) if evidence.proof is not None:
                 self.where = evidence.proof.where
             case Committed(commit=commit):
@@ -190,18 +225,15 @@ class RunState:
                 self.recovered = event
             case Proved():
                 self.proved = event
+                self.parallel.rest()
             case RunEnded():
-                self.ended, self.current, self.waiting = event, None, None
+                self.ended, self.waiting = event, None
                 self.paused_since = None
+                self.parallel.close()
 
-    def _note_checks(self, event: AnyEvent, t: float) -> None:
-        match event:
-            case CheckStarted():
-                self.check, self.checks_since = event, t
-            case AgentEnded() | CheckEnded():
-                self.check, self.checks_since = None, t if self.current else None
-            case AgentStarted() | IterationStarted() | Judged() | IterationEnded() | Baseline() | Proved() | RunEnded():
-                self.check = self.checks_since = None
+    def _spend(self, usd: float, activity: Activity) -> None:
+        self.cost_usd = (self.cost_usd or 0) + usd
+        activity.spend(usd)
 
     def _plan(self, event: PlanSeen) -> None:
         if event.whole:
@@ -214,8 +246,9 @@ class RunState:
             self.stories = {name: self.stories[name] for name in event.ids if name in self.stories}
 
     def _finished(self, event: IterationEnded) -> None:
-        self.current = self.agent = None
         self.iterations.append(event)
+        clashes = self.parallel.clashes
+        self._red_merged += bool(event.kind is Kind.RETURNED and clashes and clashes[-1].is_red)
         self.count += 1
         if event.mode is Mode.EXAM:
             number = len(self.exams) + 1

@@ -115,8 +115,8 @@ class Tally:
     def __init__(self) -> None:
         self._stories: dict[tuple[str, str], _Story] = {}
         self._plan = ""
-        self._mode = Mode.IMPLEMENT
-        self._judged: Judged | None = None
+        self._modes: dict[int, Mode] = {}
+        self._verdicts: dict[int, Judged] = {}
         self._runs = self._iterations = self._not_believed = 0
         self._kinds: Counter[str] = Counter()
         self._effort: dict[str, Effort] = {}
@@ -124,57 +124,59 @@ class Tally:
     def add(self, record: Record) -> None:
         match event := record.event:
             case RunStarted(plan=plan):
-                self._plan, self._judged = plan, None
+                self._plan = plan
+                self._modes, self._verdicts = {}, {}
                 self._runs += 1
-            case IterationStarted(mode=mode):
-                self._mode, self._judged = mode, None
-            case AgentStarted():
-                self._spend(Effort(calls=1))
-            case AgentEnded(ended=ended, outcome=outcome):
-                self._spend(Effort(0, ended.seconds, outcome.used.total, outcome.cost_usd))
-            case Judged():
-                self._judged = event
+            case IterationStarted(iteration=number, mode=mode):
+                self._modes[number] = mode
+                self._verdicts.pop(number, None)
+            case AgentStarted(iteration=number):
+                self._spend(number, Effort(calls=1))
+            case AgentEnded(iteration=number, ended=ended, outcome=outcome):
+                self._spend(number, Effort(0, ended.seconds, outcome.used.total, outcome.cost_usd))
+            case Judged(iteration=number):
+                self._verdicts[number] = event
             case IterationEnded():
-                self._finish(event)
+                self._finish(event, self._verdicts.pop(event.iteration, None))
 
-    def _spend(self, effort: Effort) -> None:
-        name = self._mode.value
+    def _spend(self, iteration: int, effort: Effort) -> None:
+        name = self._modes.get(iteration, Mode.IMPLEMENT).value
         self._effort[name] = self._effort.get(name, Effort()) + effort
 
-    def _finish(self, event: IterationEnded) -> None:
+    def _finish(self, event: IterationEnded, judged: Judged | None) -> None:
         self._iterations += 1
         self._kinds[event.kind.value] += 1
         if not event.story:
             return
         story = self._stories.setdefault((self._plan, event.story), _Story())
         story.state = event.story_state
-        self._meet(story)
+        self._meet(story, judged)
         if event.mode is Mode.REVIEW:
-            self._review(story, event)
+            self._review(story, event, judged)
         elif event.kind.uses_attempt and event.mode is not Mode.ACCEPTANCE:
             story.attempts += 1
-        fields = _fields(self._judged, event)
+        fields = _fields(judged, event)
         if "ledger" in fields:
             story.ledger = msgspec.convert(fields["ledger"], Ledger)
 
-    def _meet(self, story: _Story) -> None:
+    def _meet(self, story: _Story, judged: Judged | None) -> None:
         """A story may have been reviewed in runs that are not counted here."""
-        before = self._judged.evidence.story if self._judged is not None else None
+        before = judged.evidence.story if judged is not None else None
         if story.earlier is None and before is not None:
             story.earlier = frozenset(entry.id for entry in before.ledger.entries)
             story.sent_back += before.review.count > 0
 
-    def _review(self, story: _Story, event: IterationEnded) -> None:
+    def _review(self, story: _Story, event: IterationEnded, judged: Judged | None) -> None:
         if event.kind not in (Kind.ACCEPTED, Kind.BLOCKED):
             self._not_believed += event.kind.uses_attempt
             return
         story.by_review = story.by_review or event.completes
-        given = _fields(self._judged, event).get("review") or {}
+        given = _fields(judged, event).get("review") or {}
         story.reviews += bool(given)  # several reviewers make one review
         is_waved_through = str(given.get("feedback", "")).startswith((AT_CAP, AT_STALEMATE))
         story.sent_back += given.get("status") == ReviewStatus.CHANGES_REQUESTED.value or is_waved_through
-        if self._judged is not None and self._judged.evidence.answer is not None:
-            story.found += self._judged.evidence.answer.findings
+        if judged is not None and judged.evidence.answer is not None:
+            story.found += judged.evidence.answer.findings
 
     def figures(self) -> Figures:
         stories = self._stories.values()
@@ -200,7 +202,7 @@ class Tally:
 
 def _fields(judged: Judged | None, event: IterationEnded) -> dict[str, Any]:
     """The fields the verdict set on the story, as plain data: a record that was just written still holds values."""
-    if judged is None or judged.iteration != event.iteration:
+    if judged is None:
         return {}
     fields: dict[str, Any] = {}
     for change in judged.verdict.changes:

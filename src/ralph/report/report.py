@@ -34,6 +34,7 @@ from ralph.host.git.ignored import LOSSES
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.git.rescue import PREFIX, list_refs
 from ralph.journal.run_state import RunState
+from ralph.journal.workers import iteration_of
 from ralph.proof.records import NOT_EXAMINED, NamedCommit, commits_by_story
 from ralph.report.explain import Explanation, explain
 from ralph.report.refused_hosts import RefusedHost, refused_hosts
@@ -226,12 +227,13 @@ def make_report(
 
 def _work(records: Iterable[Record]) -> dict[str, _Work]:
     work: dict[str, _Work] = {}
+    stories: dict[int, str] = {}
     current = ""
     for record in records:
         event = record.event
         if isinstance(event, IterationStarted):
-            current = event.story
-        mine = work.setdefault(current, _Work())
+            stories[event.iteration] = current = event.story
+        mine = work.setdefault(stories.get(iteration_of(event), current), _Work())
         match event:
             case Committed():
                 mine.commits.setdefault(event.commit, event)
@@ -366,7 +368,7 @@ def _state(state: RunState, story: str, now: State) -> str:
         return OPEN_FINDINGS
     if (now is State.DONE and story in state.unproven) or story in state.waiting_for_proof:
         return "unproven"
-    if state.current is not None and state.current.story == story:
+    if any(each.started and each.started.story == story for each in state.parallel.open.values()):
         return "in progress"
     return {State.TODO: "open", State.IN_PROGRESS: "open"}.get(now, now.value)
 

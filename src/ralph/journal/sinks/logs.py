@@ -17,8 +17,12 @@ from ralph.core.events import (
     IterationEnded,
     IterationStarted,
     Judged,
+    Landing,
     Noted,
     Proved,
+    Queued,
+    QueueProved,
+    QueueProving,
     Record,
     Recovered,
     RescueSaved,
@@ -28,6 +32,8 @@ from ralph.core.events import (
     StepEnded,
     WaitEnded,
     WaitStarted,
+    WorkerLost,
+    WorkerStarted,
 )
 from ralph.core.evidence import CheckResult
 from ralph.core.names import safe_name
@@ -36,6 +42,7 @@ from ralph.core.verdict import Kind
 from ralph.host.process.raw_log import parts_after
 from ralph.journal.sinks.sink import Account, Sink, ending, headline, iso, notices, story_name, story_title, took
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
+from ralph.journal.workers import iteration_of
 
 LIMIT = 100 * 1024
 """Bytes of `failure-context.log`, which is rotated."""
@@ -102,16 +109,21 @@ class RunLog(Sink):
 
     def __init__(self, files: WorkspaceFiles, folder: Path) -> None:
         super().__init__(files, folder)
-        self._lines: list[str] = []
+        self._lines: dict[int, list[str]] = {}
+        """By iteration. Those of several workers are written one after the other, each when it has ended."""
 
     def __call__(self, record: Record, account: Account) -> None:
-        self._lines += [f"{iso(record.t)} {line}\n" for line in describe(record.event)]
+        number = iteration_of(record.event) if account.run.is_parallel else 0
+        lines = self._lines.setdefault(number, [])
+        lines += [f"{iso(record.t)} {line}\n" for line in describe(record.event)]
         if isinstance(record.event, AgentEnded) and record.event.raw:
-            self._lines += [f"    | {line}\n" for line in agent_output(Path(record.event.raw))]
-        if self._lines and account.run_id and not account.is_open:
-            path = self.path / f"run-{safe_name(account.run_id, 'run')}.log"
-            self.files.append(path, "".join(self._lines))
-            self._lines.clear()
+            lines += [f"    | {line}\n" for line in agent_output(Path(record.event.raw))]
+        if not account.run_id or account.is_open:
+            return
+        over = [number for number in self._lines if number not in account.run.parallel.open]
+        text = "".join(line for number in over for line in self._lines.pop(number))
+        if text:
+            self.files.append(self.path / f"run-{safe_name(account.run_id, 'run')}.log", text)
 
 
 def agent_output(path: Path, cap: int = CAP) -> list[str]:
@@ -145,7 +157,9 @@ def describe(event: AnyEvent) -> list[str]:
         case IterationStarted():
             name = one_line(event.story, 80) or event.mode.value
             title = one_line(event.title, 200)
-            return [f"iteration {event.iteration}: {event.mode.value} {name} - {title} (attempt {event.attempt})"]
+            worker = f", worker {event.worker}" if event.worker else ""
+            how = f"(attempt {event.attempt}{worker})"
+            return [f"iteration {event.iteration}: {event.mode.value} {name} - {title} {how}"]
         case AgentStarted():
             return [f"  agent started: {one_line(event.step, 40)}, pid {event.pid}"]
         case AgentSaid(event=said):
@@ -167,8 +181,24 @@ def describe(event: AnyEvent) -> list[str]:
             return [f"  commit {one_line(commit)} {one_line(message, 200)}"]
         case IterationEnded():
             return _iteration_ended(event)
+        case Queued() | QueueProving() | QueueProved() | Landing():
+            return [f"  {line}" for line in _queue(event)]
         case _:
             return _between(event)
+
+
+def _queue(event: AnyEvent) -> list[str]:
+    match event:
+        case Queued(commit=commit):
+            return [f"in the merge queue: {one_line(commit, 40)}"]
+        case QueueProving(onto=onto, worker=worker):
+            return [f"proving the merged tree onto {one_line(onto, 40)}{f', worker {worker}' if worker else ''}"]
+        case QueueProved(passed=True, seconds=seconds):
+            return [f"proven on the merged tree ({took(seconds)})"]
+        case QueueProved(why=why):
+            return [f"failed on the merged tree: {one_line(why, 500)}"]
+        case _:
+            return ["merging"]
 
 
 def _between(event: AnyEvent) -> list[str]:
@@ -177,6 +207,10 @@ def _between(event: AnyEvent) -> list[str]:
             return [f"waiting until {iso(until)}: {one_line(why, 300)}"]
         case WaitEnded():
             return ["continuing"]
+        case WorkerStarted(worker=worker, where=where):
+            return [f"worker {worker} started{f' on {one_line(where, 100)}' if where else ''}"]
+        case WorkerLost(worker=worker, why=why):
+            return [f"worker {worker} lost: {one_line(why, 300)}"]
         case Proved(results=()):
             return []
         case Proved():

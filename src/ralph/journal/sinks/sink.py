@@ -20,14 +20,17 @@ from ralph.core.events import (
     IterationEnded,
     IterationStarted,
     Judged,
+    Landing,
     Record,
     RunEnded,
+    Scheduled,
 )
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 from ralph.journal.sinks.workspace_files import WorkspaceFiles
+from ralph.journal.workers import iteration_of
 
 _TITLES = {Mode.EXAM: "write end-to-end tests"}
 _TEST_FILE = re.compile(
@@ -38,22 +41,55 @@ _TEST_FILE = re.compile(
 _MOST_FILES = 100
 
 
+class _Iteration:
+    """One iteration with its evidence."""
+
+    def __init__(self, started: IterationStarted | None = None) -> None:
+        self.started = started
+        self.agents: list[tuple[float, AgentStarted]] = []
+        self.checks: tuple[CheckResult, ...] = ()
+        self.rolled_back: tuple[CheckResult, ...] = ()
+
+
 class Account:
-    """What the records show so far: the run, and the last iteration with its evidence. All sinks of a run share it."""
+    """What the records show so far: the run, and the iteration of the last record with its evidence.
+
+    All sinks of a run share it. A record that belongs to no iteration leaves the last one in place.
+    """
 
     def __init__(self) -> None:
         self.run = RunState()
-        self.started: IterationStarted | None = None
-        """The last iteration. It is kept after its end."""
-        self.is_open = False
-        """True between the checkpoint and the end of an iteration."""
-        self.agents: list[tuple[float, AgentStarted]] = []
-        self.checks: tuple[CheckResult, ...] = ()
-        """Checks of the last iteration: the set it was judged by, or those run so far."""
-        self.rolled_back: tuple[CheckResult, ...] = ()
-        """Tests that failed during its session, with `rollback: immediate`."""
         self.review = False
         """Stories of this run are reviewed."""
+        self.in_tree: int | None = None
+        """The iteration that may change the run's own tree now: between its checkpoint and its end."""
+        self._open: dict[int, _Iteration] = {}
+        self._ended: dict[int, _Iteration] = {}
+        self._shown = _Iteration()
+
+    @property
+    def started(self) -> IterationStarted | None:
+        """It is kept after its end."""
+        return self._shown.started
+
+    @property
+    def is_open(self) -> bool:
+        """Whether an iteration may change the run's own tree now. Workers have trees of their own until they land."""
+        return self.in_tree is not None
+
+    @property
+    def agents(self) -> list[tuple[float, AgentStarted]]:
+        return self._shown.agents
+
+    @property
+    def checks(self) -> tuple[CheckResult, ...]:
+        """The set it was judged by, or those run so far."""
+        return self._shown.checks
+
+    @property
+    def rolled_back(self) -> tuple[CheckResult, ...]:
+        """Tests that failed during its session, with `rollback: immediate`."""
+        return self._shown.rolled_back
 
     @property
     def run_id(self) -> str:
@@ -66,22 +102,36 @@ class Account:
     def add(self, record: Record) -> None:
         self.run.add(record)
         event = record.event
+        if isinstance(event, IterationStarted):
+            self._open[event.iteration] = _Iteration(event)
+        self.show(record)
+        shown = self._shown
         match event:
-            case Decided(review=review):
+            case Decided(review=review) | Scheduled(review=review):
                 self.review = review
-            case IterationStarted():
-                self.started, self.is_open = event, True
-                self.agents, self.checks, self.rolled_back = [], (), ()
+            case IterationStarted(worker=0):
+                self.in_tree = event.iteration
+            case Landing(iteration=number):
+                self.in_tree = number
             case AgentStarted():
-                self.agents.append((record.t, event))
-            case CheckEnded(result=result) if self.is_open:
-                self.checks += (result,)
+                shown.agents.append((record.t, event))
+            case CheckEnded(result=result) if self._open:
+                shown.checks += (result,)
             case HookAnswered(hook="rollback", subject=command, output=output):
-                self.rolled_back += (CheckResult(name="tests", command=command, passed=False, tail=output),)
+                shown.rolled_back += (CheckResult(name="tests", command=command, passed=False, tail=output),)
             case Judged(evidence=evidence):
-                self.checks = evidence.checks
-            case IterationEnded() | RunEnded():
-                self.is_open = False
+                shown.checks = evidence.checks
+            case IterationEnded(iteration=number):
+                self._open.pop(number, None)
+                self._ended = {number: shown} if self.in_tree in (None, number) else self._ended | {number: shown}
+                self.in_tree = None if self.in_tree == number or not self.run.is_parallel else self.in_tree
+            case RunEnded():
+                self.in_tree = None
+
+    def show(self, record: Record) -> None:
+        """Show the iteration that this record belongs to."""
+        number = iteration_of(record.event)
+        self._shown = self._open.get(number) or self._ended.get(number) or self._shown
 
 
 class Sink:
@@ -121,6 +171,8 @@ class Sinks:
         self._files = files
         self._sinks = tuple(sinks)
         self._account = Account()
+        self._later: list[Record] = []
+        """Records of other iterations while one lands: what they add must not be committed or rolled back with it."""
 
     @property
     def failures(self) -> tuple[str, ...]:
@@ -128,6 +180,21 @@ class Sinks:
 
     def __call__(self, record: Record) -> None:
         self._account.add(record)
+        landing = self._account.in_tree
+        if landing is not None and self._account.run.is_parallel and iteration_of(record.event) != landing:
+            self._later.append(record)
+            return
+        self._send(record)
+        if landing is None:
+            self._send_later()
+
+    def _send_later(self) -> None:
+        later, self._later = self._later, []
+        for record in later:
+            self._account.show(record)
+            self._send(record)
+
+    def _send(self, record: Record) -> None:
         for sink in self._sinks:
             try:
                 sink(record, self._account)
@@ -152,6 +219,7 @@ class Sinks:
         self._files.is_retelling = True
         for record in records[-1:]:
             self(record)
+        self._send_later()
         self._files.is_retelling = False
         self.close()
         self._files.sweep()

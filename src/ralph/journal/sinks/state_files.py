@@ -37,7 +37,10 @@ _ERRORS = 20
 
 
 class Markers(Sink):
-    """Files that exist while an agent runs and are removed before its tree is inspected."""
+    """Files that exist while an agent runs and are removed before its tree is inspected.
+
+    Agents of workers run in other trees: nothing is written for them.
+    """
 
     def __init__(self, files: WorkspaceFiles, contents: Mapping[Path, Content]) -> None:
         super().__init__(files, next(iter(contents)))
@@ -46,9 +49,9 @@ class Markers(Sink):
 
     def __call__(self, record: Record, account: Account) -> None:
         match record.event:
-            case IterationStarted():
+            case IterationStarted(worker=0):
                 self._write(account)
-            case AgentStarted() if not self._are_there:  # the second agent of an iteration
+            case AgentStarted() if not self._are_there and account.is_open:  # the second agent of an iteration
                 self._write(account)
             case AgentEnded() | StepEnded() | IterationEnded() | RunEnded():
                 self.tidy()
@@ -124,20 +127,27 @@ class RunStateFile(Sink):
                     error = {"loop": event.iteration, "task": one_line(event.story), "error": headline(event)}
                     self._errors.append({"at": iso(record.t), **error})
                 self._write(record.t, account)
+            case IterationStarted(worker=worker) if worker:
+                self._write(record.t, account)
             case RunStarted() | WaitStarted() | WaitEnded() | RunEnded():
                 self._write(record.t, account)
 
     def _write(self, now: float, account: Account) -> None:
         run = account.run
         ended = run.ended
+        running = [Work(each.story, each.mode) for each in run.started_by_workers] or (
+            [self._work] if self._work else []
+        )
+        tasks = [_task(run, work) for work in running]
         state = {
             "run_id": account.run_id,
             "pid": run.started.pid if run.started else 0,
             "status": _status(run),
             "reason": ended.reason.value if ended else None,
             "detail": one_line(ended.detail, 500) if ended and ended.detail else None,
-            "loop_count": run.count + (1 if self._work else 0),
-            "current_task": _task(run, self._work),
+            "loop_count": run.count + len(running),
+            "current_task": tasks[0] if tasks else None,
+            **({"current_tasks": tasks} if run.is_parallel else {}),
             "last_step": one_line(self._step, 100) or None,
             "tasks": _tasks(run),
             "started_at": iso(run.started_at),
