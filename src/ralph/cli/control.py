@@ -15,7 +15,7 @@ from ralph.core.control import Note, Order, Verb
 from ralph.core.errors import UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import PlanRef
-from ralph.core.text import clean, one_line
+from ralph.core.text import clean, one_line, plural
 from ralph.journal.records import Follower
 from ralph.journal.run_state import RunState
 from ralph.state import inbox
@@ -95,7 +95,9 @@ def _outcome(verb: Verb, target: ActiveRun, before: RunState, now: RunState) -> 
     if now.ended is not None:
         return f"{run} has ended: {now.ended.reason.value}"
     busy = (
-        f"iteration {now.current.iteration} ({one_line(now.current.story, 40) or now.current.mode.value})"
+        plural(len(now.parallel.open), "running iteration")
+        if now.is_parallel and now.parallel.open
+        else f"iteration {now.current.iteration} ({one_line(now.current.story, 40) or now.current.mode.value})"
         if now.current
         else ""
     )

@@ -81,7 +81,8 @@ def _print_evidence(found: Explanation) -> None:
         mark, style = STYLES[past.verdict]
         story = f" {one_line(past.story, 40)}" if past.story else ""
         verdict = paint(f"{mark} {past.verdict.value}", style)
-        say_raw(f"  {past.iteration:>3} {past.mode}{story}  {verdict}: {one_line(past.headline, 300)}")
+        worker = paint(f"[{past.worker}] ", "dim") if past.worker else ""
+        say_raw(f"  {past.iteration:>3} {worker}{past.mode}{story}  {verdict}: {one_line(past.headline, 300)}")
         for reason in more_reasons(past.reasons):
             say(f"      {reason}", style)
     for check in found.failing:

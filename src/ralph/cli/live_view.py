@@ -8,19 +8,20 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import TextIO
+from collections.abc import Iterator
 
 from ralph.budget.forecast import ENOUGH
-from ralph.cli import output
-from ralph.cli.plain_view import checks_line, describe, position
-from ralph.cli.show import MARKS, cells, progress_bar
+from ralph.cli.output import paint
+from ralph.cli.plain_view import RUNNING_ITERATIONS, checks_line, describe, position
+from ralph.cli.screen import Row, Screen, row
+from ralph.cli.show import MARKS, cells, cut, progress_bar
 from ralph.cli.words import duration, foreseen, money, seconds, tokens
-from ralph.core.events import AgentStarted, IterationStarted, Record, RunEnded
+from ralph.cli.worker_lines import queue_lines, result_lines, worker_lines
+from ralph.core.agent import Tokens
+from ralph.core.events import AgentStarted, IterationEnded, IterationStarted, Record, RunEnded
 from ralph.core.history import History, fold
 from ralph.core.money import figure, rooms
 from ralph.core.plan import Mode, State
@@ -28,135 +29,14 @@ from ralph.core.rules import OnStuck, Streak
 from ralph.core.text import one_line, plural
 from ralph.engine.decide import cap
 from ralph.journal.run_state import RunState
-from ralph.workspace.agent_stream import AgentStream, Call, running_session
-
-_INTERVAL = 0.15
-"""Seconds between two redraws: well under half a second."""
-_HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
-_NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
-
-Row = tuple[str, int]
-"""A painted line and its width in columns."""
-
-
-class Screen:
-    """Draws what `render(columns, rows)` returns, in a separate thread. Use as a context manager.
-
-    A closed terminal is no longer written to; the run continues.
-    """
-
-    def __init__(self, render: Callable[[int, int], list[Row]], stream: TextIO | None = None) -> None:
-        self._render = render
-        self._stream = stream or sys.stdout
-        self._turn = threading.RLock()
-        self._drawn: list[int] = []
-        """The width of each line on the screen."""
-        self._over = threading.Event()
-        self._thread: threading.Thread | None = None
-        self._is_gone = False
-
-    def __enter__(self) -> Screen:
-        self.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.stop()
-
-    def start(self) -> None:
-        self._over.clear()
-        output.divert(self.print)
-        self._write(_HIDE)
-        self._thread = threading.Thread(target=self._keep_drawing, name="screen", daemon=True)
-        self._thread.start()
-
-    def stop(self) -> None:
-        output.divert(None)
-        self._over.set()
-        if self._thread is not None:
-            self._thread.join()
-            self._thread = None
-        with self._turn:
-            self._write(self._erased() + _SHOW)
-
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Nothing is drawn while the user is asked a question."""
-        self.stop()
-        try:
-            yield
-        finally:
-            self.start()
-
-    def print(self, text: str) -> None:
-        """Print a line that stays, above the redrawn ones."""
-        with self._turn:
-            self._write(self._erased() + text.replace("\n", "\r\n") + "\r\n")
-            if self._thread is not None:
-                self._draw()
-
-    def _keep_drawing(self) -> None:
-        while not self._over.wait(_INTERVAL):
-            with self._turn:
-                self._draw()
-
-    def _draw(self) -> None:
-        if self._is_gone:
-            return
-        columns, rows = size(self._stream)
-        # The cursor stays in the first column: the `^C` that a terminal echoes must not wrap.
-        lines = self._render(columns, rows)[: max(rows - 1, 1)]
-        text = self._erased(columns) + _NO_WRAP + "\r\n".join(line for line, _ in lines) + "\r" + _WRAP
-        self._drawn = [min(width, columns) for _, width in lines]
-        self._write(text)
-
-    def _erased(self, columns: int = 0) -> str:
-        """Move to the start of the first line and clear the rest. A terminal that was made narrower has wrapped the
-        lines that are now too long."""
-        if not self._drawn:
-            return ""
-        columns = columns or size(self._stream)[0]
-        rows = sum(max(-(-width // columns), 1) for width in self._drawn)
-        self._drawn = []
-        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
-
-    def _write(self, text: str) -> None:
-        if self._is_gone or not text:
-            return
-        try:
-            self._stream.write(text)
-            self._stream.flush()
-        except (OSError, ValueError):
-            self._is_gone = True
-
-
-def size(stream: TextIO) -> tuple[int, int]:
-    """The current columns and rows of the terminal."""
-    try:
-        found = os.get_terminal_size(stream.fileno())
-    except (OSError, ValueError):
-        return 80, 24
-    return found.columns or 80, found.lines or 24
-
-
-def row(room: int, *parts: tuple[str, str]) -> Row:
-    """Styled texts on one line, cut to `room` columns. An empty style is plain."""
-    from ralph.cli.show import fit
-
-    line, left = "", room
-    for text, style in parts:
-        lead = len(text) - len(text.lstrip(" "))
-        shown = " " * min(lead, left) + fit(text, max(left - lead, 0))
-        if text.endswith(" ") and cells(shown) < left:
-            shown += " "
-        left -= cells(shown)
-        line += output.paint(shown, style) if style else shown
-        if left <= 0:
-            break
-    return line, room - left
-
+from ralph.journal.workers import Activity
+from ralph.workspace.agent_stream import AgentStream, Call, session_stream
 
 _STORIES = 6
 _ACTIVITY = 10
+_RESULTS = 4
+_MOST_STREAMS = 64
+"""Number of sessions that are read while they run; the journal has enough about the others."""
 _LEAST = 12
 
 
@@ -168,7 +48,8 @@ class LiveView:
         self._attached = attached
         self._state = RunState()
         self._history = History()
-        self._stream: AgentStream | None = None
+        self._streams: dict[int, AgentStream] = {}
+        """By iteration: its running session, or its last one."""
         self._turn = threading.RLock()
         self._screen = Screen(self.panel)
 
@@ -182,8 +63,8 @@ class LiveView:
 
     def __exit__(self, *_: object) -> None:
         self._screen.stop()
-        if self._stream is not None:
-            self._stream.close()
+        for stream in self._streams.values():
+            stream.close()
 
     def held(self) -> contextlib.AbstractContextManager[None]:
         """No drawing while the user is asked a question."""
@@ -203,20 +84,30 @@ class LiveView:
                 return ""
             return describe(record, self._state, verbose=self._verbose)
 
+    @property
+    def _stream(self) -> AgentStream | None:
+        current = self._state.current
+        return self._streams.get(current.iteration) if current else None
+
     def _follow(self, record: Record) -> None:
         """Open the raw log of the session that starts."""
-        if isinstance(record.event, AgentStarted | IterationStarted):
-            if self._stream is not None:
-                self._stream.close()
-            self._stream = running_session(self._state, os.environ)
+        event = record.event
+        if not isinstance(event, AgentStarted | IterationStarted | IterationEnded):
+            return
+        if (stream := self._streams.pop(event.iteration, None)) is not None:
+            stream.close()
+        if not isinstance(event, AgentStarted) or len(self._streams) >= _MOST_STREAMS:
+            return
+        if (stream := session_stream(self._state, event, os.environ)) is not None:
+            self._streams[event.iteration] = stream
 
     def panel(self, columns: int, rows: int) -> list[Row]:
         with self._turn:
             state = self._state
             if state.started is None or state.ended is not None:
                 return []
-            if self._stream is not None:
-                self._stream.poll()
+            for stream in self._streams.values():
+                stream.poll()
             # Not up to the edge: a terminal that is made narrower by one would wrap every line.
             return self._panel(columns - 1, max(rows * 2 // 3, min(_LEAST, rows - 1)), time.time())
 
@@ -227,24 +118,53 @@ class LiveView:
             head.append(self._paused(room, now))
         elif state.waiting:
             head.append(self._waiting(room, now))
+        elif state.current and state.is_parallel:
+            head += self._pending(room)
         elif state.current:
             head += self._iteration(room, now)
         elif checks := checks_line(state, now):
             head.append(row(room, (f"⚙ {checks}", "bold cyan")))
-        tail = [row(room, (f"  left: {' · '.join(self._left(now))}", "dim"))]
-        if state.forecast and state.forecast.samples >= ENOUGH:
-            tail.append(row(room, (f"  remaining: {foreseen(state.forecast)}", "dim")))
+        if state.is_parallel:
+            return self._side_by_side(room, most, now, head)
+        tail = self._tail(room, now)
         left = max(most - len(head) - len(tail), 2)
         stories = self._stories(room, min(_STORIES, max(left // 2, 1)))
         activity = self._activity(room, min(_ACTIVITY, max(left - len(stories), 1)), now) if state.current else []
         return [*head, *activity, *stories, *tail]
 
+    def _tail(self, room: int, now: float) -> list[Row]:
+        forecast = self._state.forecast
+        tail = [row(room, (f"  left: {' · '.join(self._left(now))}", "dim"))]
+        if forecast and forecast.samples >= ENOUGH:
+            tail.append(row(room, (f"  remaining: {foreseen(forecast)}", "dim")))
+        return tail
+
+    def _side_by_side(self, room: int, most: int, now: float, head: list[Row]) -> list[Row]:
+        """One line per worker, the merge queue, then the last results."""
+        state, tail = self._state, self._tail(room, now)
+        left = max(most - len(head) - len(tail), 3)
+        queue = list(queue_lines(state, now, max(left // 4, 1)))
+        results = list(result_lines(state, min(_RESULTS, max((left - len(queue)) // 3, 0))))
+        workers = worker_lines(state, now, max(left - len(queue) - len(results), 1), self._used)
+        return [*head, *(_in_columns(room, *line) for line in (*workers, *queue, *results)), *tail]
+
+    def _used(self, activity: Activity) -> tuple[Tokens, float | None]:
+        """Of an iteration: the sessions that have ended, and an estimate for the running one."""
+        used, cost = activity.tokens, activity.cost_usd
+        stream = self._streams.get(activity.agent.iteration) if activity.agent else None
+        if stream is not None:
+            used += stream.tokens
+            cost = cost if stream.cost_usd is None else (cost or 0) + stream.cost_usd
+        return used, cost
+
     def _progress(self, room: int, now: float) -> Row:
         state = self._state
         used, cost, is_estimate = state.tokens, state.cost_usd, False
-        if self._stream is not None and state.agent is not None:
-            used += self._stream.tokens
-            if (more := self._stream.cost_usd) is not None:
+        for number, stream in self._streams.items():
+            if number not in state.parallel.open or state.parallel.open[number].agent is None:
+                continue
+            used += stream.tokens
+            if (more := stream.cost_usd) is not None:
                 cost, is_estimate = (cost or 0) + more, True
         facts = [duration(now - state.started_at)]
         if used.total:
@@ -268,15 +188,20 @@ class LiveView:
             row(room, (f"▶ {current.mode.value} ", "bold cyan"), (title, "bold")),
             row(room, (f"  {' · '.join(facts)}", "dim")),
         ]
-        if state.wish.is_any:
-            word = "stops" if state.wish.stop else "pauses"
-            then = "stopping" if state.wish.now else f"{word} after this iteration"
-            lines.append(row(room, (f"  {then}", "yellow")))
+        lines += self._pending(room)
         stream = self._stream
         if stream is not None and state.agent is not None and (stream.retry or stream.is_compacting):
             retry = f"the client retries (attempt {stream.retry.attempt})" if stream.retry else "the client compacts"
             lines.append(row(room, (f"  {retry}", "yellow")))
         return lines
+
+    def _pending(self, room: int) -> list[Row]:
+        wish = self._state.wish
+        if not wish.is_any:
+            return []
+        after = RUNNING_ITERATIONS if self._state.is_parallel else "this iteration"
+        then = "stopping" if wish.now else f"{'stops' if wish.stop else 'pauses'} after {after}"
+        return [row(room, (f"  {then}", "yellow"))]
 
     def _activity(self, room: int, most: int, now: float) -> list[Row]:
         """The last lines of the agent's activity, then the checks, the running one last."""
@@ -329,6 +254,7 @@ class LiveView:
     def _left(self, now: float) -> Iterator[str]:
         """The limits of the run and how close it is to them."""
         state, history = self._state, self._history
+        current = None if state.is_parallel else state.current
         assert state.started is not None
         limits = state.started.limits
         if most := cap(history, limits):
@@ -339,16 +265,21 @@ class LiveView:
             yield f"{figure(space, space.left)} of the {space.scope.value}"
         streak: Streak | None = history.streak
         if limits.on_stuck is OnStuck.NEXT:
-            streak = history.stories.get(state.current.story, Streak()) if state.current else None
+            streak = history.stories.get(current.story, Streak()) if current else None
         if limits.no_progress and streak is not None and streak.no_progress:
             yield f"no progress {streak.no_progress}/{limits.no_progress}"
         if limits.no_progress and history.stuck:
             yield f"set aside {history.stuck}/{limits.no_progress}"
         if limits.same_error and history.streak.same_error > 1:
             yield f"same error {history.streak.same_error}/{limits.same_error}"
-        current, most = state.current, limits.max_attempts
+        most = limits.max_attempts
         if current and current.story and current.mode is Mode.IMPLEMENT and current.attempt <= most:
             yield f"attempt {current.attempt}/{most}"
+
+
+def _in_columns(room: int, line: str, style: str) -> Row:
+    shown = cut(line, room)
+    return paint(shown, style) if style else shown, cells(shown)
 
 
 def _call(room: int, call: Call, now: float, *, is_running: bool) -> Row:

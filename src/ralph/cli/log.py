@@ -21,8 +21,9 @@ from ralph.core.events import (
     AnyEvent,
     Baseline,
     CheckEnded,
-    IterationEnded,
     IterationStarted,
+    QueueProved,
+    QueueProving,
     Record,
     RunStarted,
 )
@@ -32,6 +33,7 @@ from ralph.host.files import read_bytes
 from ralph.host.process.raw_log import RawTail
 from ralph.journal.records import Follower, read
 from ralph.journal.run_state import RunState
+from ralph.journal.workers import iteration_of
 from ralph.state.locks import is_alive
 from ralph.workspace.agent_stream import AgentStream, raw_log
 from ralph.workspace.runs import chosen_run, chosen_runs
@@ -49,7 +51,9 @@ class Session(Struct):
 
     @property
     def raw(self) -> Path:
-        return raw_log(self.run, self.started, os.environ)
+        own = raw_log(self.run, self.started, os.environ)
+        # A worker writes it in its own state folder.
+        return Path(self.ended.raw) if self.iteration.worker and self.ended and self.ended.raw else own
 
 
 def show_transcript(records: Iterable[Record], wanted: str, *, as_json: bool) -> int:
@@ -67,23 +71,23 @@ def show_transcript(records: Iterable[Record], wanted: str, *, as_json: bool) ->
 
 
 def _sessions(records: Iterable[Record]) -> Iterator[Session]:
+    """In the order of their start."""
     run: RunStarted | None = None
-    iteration: IterationStarted | None = None
-    session: Session | None = None
+    iterations: dict[int, IterationStarted] = {}
+    sessions: list[Session] = []
+    running: dict[int, Session] = {}
     for record in records:
         match event := record.event:
             case RunStarted():
                 run = event
             case IterationStarted():
-                iteration = event
-            case AgentStarted() if run and iteration:
-                if session:
-                    yield session
-                session = Session(run, iteration, event)
-            case AgentEnded() if session and session.started.step == event.step:
-                session.ended = event
-    if session:
-        yield session
+                iterations[event.iteration] = event
+            case AgentStarted(iteration=number) if run and number in iterations:
+                running[number] = Session(run, iterations[number], event)
+                sessions.append(running[number])
+            case AgentEnded(iteration=number, step=step) if number in running and running[number].started.step == step:
+                running[number].ended = event
+    yield from sessions
 
 
 def _choose(sessions: list[Session], wanted: str) -> list[Session]:
@@ -98,7 +102,7 @@ def _choose(sessions: list[Session], wanted: str) -> list[Session]:
         )
     chosen = {session.raw: session for session in sessions if session.iteration.iteration == int(wanted)}
     if not chosen:
-        last = sessions[-1].iteration.iteration
+        last = max(session.iteration.iteration for session in sessions)
         raise UsageError(f"iteration {wanted} has no session", hint=f"the last iteration of this run is {last}")
     return list(chosen.values())  # a step that was tried again has written over its log
 
@@ -192,25 +196,28 @@ def run(args: Namespace) -> int:
             return 0
         error.hint = f"{error.hint}; no run worked on a story with this ID" if args.run else error.hint
         raise
+    wanted = Wanted(args.worker, args.story)
     if args.agent is not None:
         if args.follow:
             raise UsageError(
                 "--agent cannot be combined with --follow", hint="`ralph watch -v` shows one while it runs"
             )
-        return show_transcript(read(path), args.agent, as_json=args.json)
+        return show_transcript(wanted.among(read(path)), args.agent, as_json=args.json)
     if args.check is not None:
-        return _show_output(path, args.check)
+        return _show_output(wanted.among(read(path)), args.check)
     state = RunState()
     if not args.follow:
         for record in read(path):
-            _show(record, state, args)
+            _show(record, state, args, wanted)
+        wanted.check(state)
         return 0
     follower = Follower(path)
     while True:
         alive = is_alive(state.started)  # before reading: the run may end in between
         for record in follower.news():
-            _show(record, state, args)
+            _show(record, state, args, wanted)
         if state.ended is not None:
+            wanted.check(state)
             return 0
         if not alive:
             note("the run was killed; the next `ralph run` finishes or undoes what it left open")
@@ -220,27 +227,84 @@ def run(args: Namespace) -> int:
 
 def _show_story(args: Namespace) -> bool:
     """The iterations of the story that is named instead of a run. False: no run worked on one with this ID."""
-    if not args.run or args.follow or args.agent is not None or args.check is not None:
+    if not args.run or args.follow or args.agent is not None or args.check is not None or args.story:
         return False
     is_known = False
     for journal in chosen_runs(args, os.environ):
-        state, is_inside, heading = RunState(), False, f"run {journal.parent.name}"
+        state, wanted, heading = RunState(), Wanted(args.worker, args.run), f"run {journal.parent.name}"
         for record in read(journal):
-            if isinstance(record.event, IterationStarted):
-                is_inside = record.event.story.lower() == args.run.lower()
-                if is_inside and heading and not args.json:
-                    say(heading, "bold")
-                    heading = ""
-            is_known = is_known or is_inside
-            _show(record, state, args) if is_inside else state.add(record)
-            is_inside = is_inside and not isinstance(record.event, IterationEnded)
+            if wanted.has(record.event, state) and heading and not args.json:
+                say(heading, "bold")
+                heading = ""
+            _show(record, state, args, wanted)
+        is_known = is_known or wanted.is_known
     return is_known
 
 
-def _show_output(journal: Path, name: str) -> int:
+class Wanted:
+    """Which records are shown: those of a worker, of a story, or of both; without either, all."""
+
+    def __init__(self, worker: int | None, story: str | None) -> None:
+        self._worker = worker
+        self._story = story
+        self.is_known = False
+        """A record was shown."""
+
+    def has(self, event: AnyEvent, state: RunState) -> bool:
+        """`state`: of the run before this event."""
+        if self._worker is None and self._story is None:
+            return True
+        started = list(_started(event, state))
+        stories = {each.story.lower() for each in started}
+        workers = {each.worker for each in started} | {getattr(event, "worker", 0)}
+        is_own = self._story is None or self._story.lower() in stories
+        is_own = is_own and (self._worker is None or self._worker in workers)
+        self.is_known = self.is_known or is_own
+        return is_own
+
+    def among(self, records: Iterable[Record]) -> Iterator[Record]:
+        """These of the records, and the start of the run."""
+        state = RunState()
+        for record in records:
+            if self.has(record.event, state) or isinstance(record.event, RunStarted):
+                yield record
+            state.add(record)
+        self.check(state)
+
+    def check(self, state: RunState) -> None:
+        """Nothing was shown: say why."""
+        if self.is_known or (self._worker is None and self._story is None):
+            return
+        if self._worker is not None and self._worker not in state.parallel.known:
+            count = len(state.parallel.known)
+            have = f"it has the workers {_numbers(state)}" if count else "it was a run without workers"
+            raise UsageError(f"this run has no worker {self._worker}", hint=have)
+        what = f"story {one_line(self._story, 60)}" if self._story is not None else f"worker {self._worker}"
+        raise UsageError(f"no iteration of {what} in this run", hint="`ralph runs` lists the runs")
+
+
+def _numbers(state: RunState) -> str:
+    numbers = sorted(state.parallel.known)
+    return ", ".join(map(str, numbers[:20])) + (" …" if len(numbers) > 20 else "")
+
+
+def _started(event: AnyEvent, state: RunState) -> Iterator[IterationStarted]:
+    """The open iterations of an event. Without workers, what has no number belongs to the one that is open."""
+    if isinstance(event, IterationStarted):
+        yield event
+        return
+    batch = event.iterations if isinstance(event, QueueProving | QueueProved) else (iteration_of(event),)
+    for activity in (state.parallel.open[number] for number in batch if number in state.parallel.open):
+        if activity.started is not None:
+            yield activity.started
+    if not state.is_parallel and state.current is not None:
+        yield state.current
+
+
+def _show_output(records: Iterable[Record], name: str) -> int:
     failed = [
         check
-        for record in read(journal)
+        for record in records
         for check in _checks(record.event)
         if not check.passed and name.lower() in check.name.lower()
     ]
@@ -269,8 +333,11 @@ def _checks(event: AnyEvent) -> tuple[CheckResult, ...]:
             return ()
 
 
-def _show(record: Record, state: RunState, args: Namespace) -> None:
+def _show(record: Record, state: RunState, args: Namespace, wanted: Wanted) -> None:
+    is_before = wanted.has(record.event, state)
     state.add(record)
+    if not is_before:
+        return
     if args.json:
         emit_line(record)
     elif line := describe(record, state, verbose=args.verbose):

@@ -23,11 +23,13 @@ from ralph.cli.words import (
     tokens,
     until_when,
 )
+from ralph.cli.worker_lines import prefix
 from ralph.core.agent import Denial, Limit, Retry, Text, ToolUse
 from ralph.core.control import Verb
 from ralph.core.events import (
     AgentEnded,
     AgentSaid,
+    AnyEvent,
     Asked,
     Baseline,
     CheckEnded,
@@ -43,6 +45,9 @@ from ralph.core.events import (
     Noted,
     Paused,
     Proved,
+    Queued,
+    QueueProved,
+    QueueProving,
     Record,
     Recovered,
     RescueSaved,
@@ -53,12 +58,15 @@ from ralph.core.events import (
     StoriesRetried,
     StorySetAside,
     WaitStarted,
+    WorkerLost,
+    WorkerStarted,
 )
 from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, State
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
+from ralph.journal.workers import Activity
 
 
 class PlainView:
@@ -76,7 +84,13 @@ class PlainView:
 
 
 def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
-    """The text of a record, or an empty string. Every view uses it."""
+    """The text of a record, or an empty string. Every view uses it. Lines of a worker's iteration name both."""
+    text = _text(record, state, verbose)
+    lead = prefix(record.event, state) if text else ""
+    return lead + text.replace("\n", f"\n{lead}")
+
+
+def _text(record: Record, state: RunState, verbose: bool) -> str:
     event = record.event
     match event:
         case RunStarted(run=run, agent=agent, checks=checks):
@@ -102,8 +116,12 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
             return f"  step {one_line(event.step, 60)}: {one_line(event.skipped or event.detail or 'failed', 200)}"
         case CheckEnded(result=result) if verbose or not result.passed:
             return _check(result, verbose)
+        case Judged(iteration=number) if not verbose and number in state.parallel.queue:
+            return ""  # judged again on the merged tree, of which the queue has told
         case Judged(evidence=evidence) if not verbose and (passed := checks_passed(evidence.checks)):
             return f"  {paint(passed, 'green')}"
+        case WorkerStarted() | WorkerLost() | Queued() | QueueProving() | QueueProved():
+            return _of_workers(event, state, verbose)
         case Baseline(results=results):
             failing = sum(not result.passed for result in results)
             return paint(f"  baseline: {len(results) - failing} of {plural(len(results), 'check')} passed", "dim")
@@ -150,6 +168,39 @@ def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:
             return ""
 
 
+def _of_workers(event: AnyEvent, state: RunState, verbose: bool) -> str:
+    match event:
+        case WorkerStarted(worker=worker, where=where, seconds=took) if verbose:
+            return paint(
+                f"worker {worker} started{f' on {one_line(where, 80)}' if where else ''} ({took:.1f} s)", "dim"
+            )
+        case WorkerLost(worker=worker, iteration=iteration, why=why):
+            started = state.parallel.started(iteration)
+            again = f"; {one_line(started.story, 40) or started.mode.value} is started again" if started else ""
+            return paint(f"worker {worker} lost: {one_line(why, 200) or 'it ended'}{again}", "yellow")
+        case Queued(iteration=iteration):
+            before = list(state.parallel.queue).index(iteration)
+            behind = f", behind {plural(before, 'other')}" if before else ""
+            return paint(f"  in the merge queue{behind}", "dim")
+        case QueueProving(worker=worker) if verbose:
+            by = f" on worker {worker}" if worker else ""
+            return paint(f"  proving {_together(event.iterations, state)}on the merged tree{by}", "dim")
+        case QueueProved(passed=True, seconds=took):
+            which = _together(event.iterations, state)
+            return f"  {paint(f'{which}proven on the merged tree ({seconds(took)})', 'green')}"
+        case QueueProved(passed=False, why=why):
+            which = _together(event.iterations, state)
+            return paint(f"  {which}failed on the merged tree: {one_line(why, 200)}", "red")
+        case _:
+            return ""
+
+
+def _together(iterations: Sequence[int], state: RunState) -> str:
+    """The stories of several candidates; a single one has its name before the line."""
+    stories = [started.story for number in iterations if (started := state.parallel.started(number))]
+    return f"{', '.join(one_line(story, 40) for story in stories)} " if len(iterations) > 1 else ""
+
+
 def _denied(event: HookAnswered) -> str:
     reason = one_line(event.reason, 200)
     if event.answer == "block":
@@ -169,7 +220,7 @@ _CHECKS = {
 }
 
 
-def checks_line(state: RunState, now: float) -> str:
+def checks_line(state: RunState | Activity, now: float) -> str:
     """`running checks: npm test (11 s)` while checks run, else nothing."""
     if state.checks_since is None or state.agent is not None:
         return ""
@@ -195,10 +246,14 @@ def _check(result: CheckResult, verbose: bool) -> str:
 def asked(verb: Verb, by: str, state: RunState) -> str:
     """The effect of a pause, resume or stop request. Between iterations it takes effect at once, with its own line."""
     if state.current is not None:
-        return paint(f"{by}: {_TO_COME[verb]}", "yellow")
+        text = _TO_COME[verb]
+        if state.is_parallel:
+            text = text.replace("this iteration", RUNNING_ITERATIONS).replace("the agent's work", "the agents' work")
+        return paint(f"{by}: {text}", "yellow")
     return paint(f"{by}: stopping", "yellow") if verb is Verb.STOP_NOW else ""
 
 
+RUNNING_ITERATIONS = "the running iterations"
 _TO_COME = {
     Verb.PAUSE: "pauses after this iteration",
     Verb.RESUME: "pause cancelled",

@@ -9,8 +9,19 @@ from contextlib import suppress
 from pathlib import Path
 
 from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw, warn
-from ralph.cli.report_pages import as_html, as_markdown, facts, headline, proof_lines, story_facts, why
+from ralph.cli.report_pages import (
+    as_html,
+    as_markdown,
+    facts,
+    headline,
+    proof_lines,
+    story_facts,
+    why,
+    worker_bar,
+    worker_facts,
+)
 from ralph.cli.show import MARKS, fit, line_width, mark, progress_bar
+from ralph.cli.worker_lines import clash_line
 from ralph.core.errors import BadData, RalphError, UsageError
 from ralph.core.events import Record, RunStarted
 from ralph.core.exit_codes import ExitCode
@@ -28,6 +39,9 @@ from ralph.workspace.runs import choice_of, run_to_watch
 
 _MOST_COMMITS = 8
 _MOST_REJECTED = 10
+_MOST_WORKERS = 32
+_BAR = 30
+"""Columns of the bar that shows a worker's time."""
 _MARKS = {
     "done": State.DONE,
     OPEN_FINDINGS: State.DONE,
@@ -113,6 +127,13 @@ def screen(report: Report, room: int | None) -> Iterator[str]:
             yield paint(f"{state.capitalize()} ({len(stories)})", "bold")
             for story in stories:
                 yield from _story(story, room)
+    if report.clashes:
+        yield ""
+        yield paint("Returned by the merge queue", "bold")
+        for clash in report.clashes[-_MOST_REJECTED:]:
+            yield paint(_line(clash_line(clash), 2, room), "yellow")
+        if len(report.clashes) > _MOST_REJECTED:
+            yield f"  and {len(report.clashes) - _MOST_REJECTED} earlier"
     if report.rejected:
         yield ""
         yield paint("Rejected attempts", "bold")
@@ -130,9 +151,22 @@ def screen(report: Report, room: int | None) -> Iterator[str]:
         for host in report.refused_hosts:
             yield _line(host.line, 2, room)
             yield paint(f"      {host.allow}", "dim")
+    yield from _workers(report, room)
     yield ""
     for name, value in facts(report):
         yield f"{name:<10} {one_line(value, 400)}"
+
+
+def _workers(report: Report, room: int | None) -> Iterator[str]:
+    if not report.workers:
+        return
+    yield ""
+    yield f"{paint('Workers', 'bold')}  {paint('█ working  ▒ proving a merged tree  · idle', 'dim')}"
+    for worker in report.workers[:_MOST_WORKERS]:
+        bar = paint(worker_bar(worker, report, _BAR), "cyan")
+        yield f"  {worker.worker:>3} {bar} {fit(worker_facts(worker, name=False), room and room - _BAR - 7)}"
+    if len(report.workers) > _MOST_WORKERS:
+        yield f"  … {len(report.workers) - _MOST_WORKERS} more"
 
 
 def _line(text: str, indent: int, room: int | None) -> str:

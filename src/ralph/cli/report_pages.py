@@ -7,13 +7,16 @@ from collections.abc import Iterator
 from html import escape
 
 from ralph.cli.show import grades_line
-from ralph.cli.words import duration, moment, money
+from ralph.cli.words import duration, moment, money, seconds
+from ralph.cli.worker_lines import clash_line
 from ralph.core.proof import Grade
 from ralph.core.review import OPEN_FINDINGS
 from ralph.core.text import one_line, plural
 from ralph.report.report import STATES, Report, StoryReport
+from ralph.report.worker_time import Span, WorkerUse
 
 _MOST_FILES = 200
+_MOST_WORKERS = 64
 _MOST_WITNESSES = 5
 WHERE = {
     "checkout": "this run: in a clean checkout",
@@ -37,8 +40,14 @@ p{margin:.4rem 0}code{font:.85em ui-monospace,monospace}ul{margin:.3rem 0;paddin
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:1rem 0}dt{color:var(--dim)}dd{margin:0}
 table{border-collapse:collapse;width:100%}td{padding:.1rem .6rem .1rem 0;vertical-align:top}
 td.id{white-space:nowrap;width:1%}
+.lane{position:relative;height:1.1rem;border-radius:.2rem;overflow:hidden;margin-top:.25rem}
+.lane i{position:absolute;top:0;bottom:0;min-width:1px;border-right:1px solid var(--page)}
+.legend i{display:inline-block;width:.8rem;height:.8rem;margin:0 .3rem 0 .8rem;vertical-align:-1px}
+i.alive{background:var(--line)}i.ok{background:var(--good)}i.no{background:var(--bad)}i.back{background:var(--warn)}
+i.other{background:var(--dim)}i.proof{background:repeating-linear-gradient(45deg,var(--good) 0 3px,var(--box) 3px 6px)}
+i.p-red{background:repeating-linear-gradient(45deg,var(--bad) 0 3px,var(--box) 3px 6px)}
 @media print{:root{--text:#000;--dim:#444;--line:#bbb;--page:#fff;--box:#fff;--good:#060;--bad:#900;--warn:#640}
-body{max-width:none;padding:0;font-size:11pt}.box{break-inside:avoid}.bar{print-color-adjust:exact}}
+body{max-width:none;padding:0;font-size:11pt}.box{break-inside:avoid}.bar,i{print-color-adjust:exact}}
 """
 _CLASSES = {"done": "good", OPEN_FINDINGS: "warn", "unproven": "warn", "failed": "bad", "blocked": "warn"}
 
@@ -54,7 +63,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     end = report.explanation
     ended = f" to {moment(report.last)}" if end.state in ("ended", "killed") else ""
     yield "when", f"{moment(report.started)}{ended}"
-    in_agent = f", {duration(report.agent_seconds)} of it in the agent" if report.iterations else ""
+    among = "in agents" if report.workers else "of it in the agent"
+    in_agent = f", {duration(report.agent_seconds)} {among}" if report.iterations else ""
     yield "time", f"{duration(end.seconds)}{in_agent}"
     unknown = f" and {plural(report.unknown_costs, 'session')} of unknown cost" if report.unknown_costs else ""
     cost = f"{money(report.cost_usd)}{unknown if report.cost_usd is not None else ''}, {report.tokens:,} tokens"
@@ -62,6 +72,8 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "cost", cost.removeprefix("cost ") if is_started else "nothing: no session was started"
     verdicts = ", ".join(f"{count} {kind}" for kind, count in report.verdicts.items())
     yield "iterations", f"{report.iterations}{f' ({verdicts})' if verdicts else ''}"
+    if report.queue.candidates:
+        yield "queue", queue_facts(report)
     if report.branch:
         own = sum(commit.by_agent for story in report.stories for commit in story.commits)
         yield "branch", f"{report.branch}, {plural(report.commits, 'commit')}{f' ({own} by the agent)' if own else ''}"
@@ -82,6 +94,9 @@ def story_facts(story: StoryReport) -> str:
         parts.append(money(story.cost_usd))
     if story.files:
         parts.append(f"+{story.added} −{story.removed} in {plural(len(story.files), 'file')}")
+    if story.returned:
+        red = f" ({story.red_merged} green alone, red merged)" if story.red_merged else ""
+        parts.append(f"returned {plural(story.returned, 'time')}{red}")
     return ", ".join(parts)
 
 
@@ -132,8 +147,10 @@ def as_html(report: Report) -> str:
         *_list("Look at first", report.look_first),
         *_questions_html(report),
         *_stories_html(report),
+        *_list("Returned by the merge queue", tuple(map(clash_line, report.clashes))),
         *_rejected_html(report),
         *_refused_html(report),
+        *_workers_html(report),
         _tag("h2", "The run"),
         _tag(
             "dl",
@@ -215,6 +232,86 @@ def _refused_html(report: Report) -> Iterator[_Html]:
         yield _tag("div", _tag("p", host.line), _tag("code", host.allow), cls="box")
 
 
+def _workers_html(report: Report) -> Iterator[_Html]:
+    """One bar per worker over the time of the run."""
+    if not report.workers:
+        return
+    yield _tag("h2", "Workers")
+    start, whole = report.started, max(report.last - report.started, 0.001)
+    rows = []
+    for worker in report.workers[:_MOST_WORKERS]:
+        bars = "".join(_span_html(span, start, whole) for span in worker.spans)
+        alive = _place(worker.start, worker.end, start, whole)
+        lane = _Html(f"<div class=lane><i class=alive style={alive}></i>{bars}</div>")
+        told = _tag("div", worker_facts(worker, name=False), cls="dim")
+        rows.append(_tag("tr", _tag("td", str(worker.worker), cls="id"), _tag("td", lane, told)))
+    yield _tag("table", *rows)
+    if len(report.workers) > _MOST_WORKERS:
+        yield _tag("p", f"and {len(report.workers) - _MOST_WORKERS} more", cls="dim")
+    legend = "".join(f"<i class={cls}></i>{word} " for word, cls in _LEGEND)
+    yield _Html(f'<p class="dim legend">{legend}</p>')
+
+
+def _span_html(span: Span, start: float, whole: float) -> _Html:
+    cls = ("p-red" if span.result == "red" else "proof") if span.is_proof else _SPANS.get(span.result, "other")
+    what = f"{'proof of ' if span.is_proof else ''}{span.story}"
+    title = f"{what}{f': {span.result}' if span.result else ''}, {duration(span.end - span.start)}"
+    place = _place(span.start, span.end, start, whole)
+    return _Html(f'<i class={cls} style={place} title="{escape(_plain(title))}"></i>')
+
+
+def _place(begin: float, end: float, start: float, whole: float) -> str:
+    left = min(max((begin - start) / whole, 0), 1)
+    return f"left:{100 * left:.2f}%;width:{100 * min(max(end - begin, 0) / whole, 1 - left):.2f}%"
+
+
+_SPANS = {"accepted": "ok", "partial": "ok", "returned": "back", "rejected": "no", "crashed": "no", "timed-out": "no"}
+_LEGEND = (
+    ("accepted", "ok"),
+    ("returned by the queue", "back"),
+    ("not accepted", "no"),
+    ("other", "other"),
+    ("proof of a merged tree", "proof"),
+    ("failed proof", "p-red"),
+)
+
+
+def queue_facts(report: Report) -> str:
+    """`12 candidates, 9 merged, 3 returned (1 green alone, red merged); waited 4 s on average, 20 s at most`"""
+    queue, red = report.queue, sum(clash.is_red for clash in report.clashes)
+    told = f" ({red} green alone, red merged)" if red else ""
+    returned = f", {len(report.clashes)} returned{told}" if report.clashes else ""
+    waited = f"waited {seconds(queue.mean_wait)} on average, {seconds(queue.longest_wait)} at most"
+    proofs = f"{plural(queue.proofs, 'proof')}, {queue.failed_proofs} failed"
+    return f"{plural(queue.candidates, 'candidate')}, {queue.merged} merged{returned}; {waited}; {proofs}"
+
+
+def worker_facts(worker: WorkerUse, *, name: bool = True) -> str:
+    """`worker 2: 71% busy, 10% proving, 19% idle of 4 m 05 s; 5 iterations`"""
+    whole = worker.busy + worker.proving + worker.idle
+    parts = (("busy", worker.busy), ("proving", worker.proving), ("idle", worker.idle))
+    shares = ", ".join(f"{used / whole:.0%} {word}" if whole else f"0% {word}" for word, used in parts)
+    lead = f"worker {worker.worker}: " if name else ""
+    lost = ", lost" if worker.is_lost else ""
+    return f"{lead}{shares} of {duration(whole)}; {plural(worker.iterations, 'iteration')}{lost}"
+
+
+def worker_bar(worker: WorkerUse, report: Report, width: int) -> str:
+    """`··████▒▒██··`: its time in the run, working and proving."""
+    whole = max(report.last - report.started, 0.001)
+    bar = [" "] * width
+
+    def fill(begin: float, end: float, sign: str) -> None:
+        first = min(max(int((begin - report.started) / whole * width), 0), width - 1)
+        for at in range(first, min(max(int((end - report.started) / whole * width), first + 1), width)):
+            bar[at] = sign
+
+    fill(worker.start, worker.end, "·")
+    for span in worker.spans:
+        fill(span.start, span.end, "▒" if span.is_proof else "█")
+    return "".join(bar)
+
+
 def as_markdown(report: Report) -> str:
     return "\n".join(_markdown(report)) + "\n"
 
@@ -242,6 +339,9 @@ def _markdown(report: Report) -> Iterator[str]:
                 yield f"  - {_md(line)}"
             for commit in story.commits:
                 yield f"  - `{commit.id[:9]}` {_md(commit.subject)}{commit.remark}"
+    if report.clashes:
+        yield "\n## Returned by the merge queue\n"
+        yield from (f"- {_md(clash_line(clash))}" for clash in report.clashes)
     if report.rejected:
         yield "\n## Rejected attempts\n"
         for one in report.rejected:
@@ -251,6 +351,9 @@ def _markdown(report: Report) -> Iterator[str]:
     if report.refused_hosts:
         yield "\n## Hosts that the sandbox refused\n"
         yield from (f"- {_md(host.line)} (`{host.allow}`)" for host in report.refused_hosts)
+    if report.workers:
+        yield "\n## Workers\n"
+        yield from (f"- {_md(worker_facts(worker))}" for worker in report.workers)
     yield "\n## The run\n"
     # What to do next is Ralph's own text, with commands between backticks.
     yield from (f"- {name}: {value if name == 'next' else _md(value)}" for name, value in facts(report))

@@ -141,7 +141,8 @@ def list_runs(args: Namespace) -> int:
         end = "killed" if row["detail"] == CLOSED_LATER else end
         style = "green" if end == "complete" else "yellow"
         iterations = plural(int(str(row["iterations"])), "iteration")
-        facts = f"{row['done']}/{row['total']} stories, {iterations}, {row['took']}, {row['cost']}"
+        workers = f", {plural(int(str(row['workers'])), 'worker')}" if row["workers"] else ""
+        facts = f"{row['done']}/{row['total']} stories, {iterations}{workers}, {row['took']}, {row['cost']}"
         say_raw(f"{row['run']}  {paint(f'{end:<14}', style)} {facts}  {one_line(str(row['name']), 40)}")
     return 0
 
@@ -164,6 +165,9 @@ def _row(name: str, state: RunState) -> dict[str, object]:
         "cost_usd": state.cost_usd,
         "cost": money(state.cost_usd),
         "commits": len(state.commits),
+        "workers": len(state.parallel.known),
+        "returned": state.returned,
+        "red_merged": state.red_merged,
     }
 
 

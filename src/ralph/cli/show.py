@@ -48,7 +48,11 @@ def _cells_of(char: str) -> int:
 
 def fit(text: str, room: int | None) -> str:
     """On one line, cut to this many columns with an ellipsis."""
-    text = one_line(text)
+    return cut(one_line(text), room)
+
+
+def cut(text: str, room: int | None) -> str:
+    """Like `fit`, for a line whose columns are padded with spaces."""
     if room is None or cells(text) <= room:
         return text
     ellipsis = "…" if can_say("…") else "..."

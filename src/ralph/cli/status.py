@@ -11,9 +11,10 @@ from collections.abc import Iterator
 import msgspec
 
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
-from ralph.cli.plain_view import checks_line, position
-from ralph.cli.show import as_json, cells, fit, grades_line, id_width, line_width, progress_bar, story_lines
+from ralph.cli.plain_view import RUNNING_ITERATIONS, checks_line, position
+from ralph.cli.show import as_json, cells, cut, fit, grades_line, id_width, line_width, progress_bar, story_lines
 from ralph.cli.words import TERMINAL_CLOSED, duration, money, tokens, until_when
+from ralph.cli.worker_lines import queue_lines, returned_line, worker_lines, workers_document
 from ralph.config.schema import minimum_grade
 from ralph.core.agent import Tokens
 from ralph.core.errors import BadData, PlanError, RalphError
@@ -29,12 +30,14 @@ from ralph.planning.waiting import waiting
 from ralph.proof.records import describe_lost, find_lost
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, moved_to, worktrees_of
-from ralph.workspace.agent_stream import running_session
+from ralph.workspace.agent_stream import running_sessions
 from ralph.workspace.find import Choice, OpenPlan, find_repo, open_plan, opened_at
 from ralph.workspace.own_files import bookkeeping
 from ralph.workspace.runs import LastRun, Standing, active_runs, last_run
 
 _MOST = 40
+_MOST_WORKERS = 20
+_MOST_QUEUED = 10
 _MOST_UNPROVEN = 5
 _DONE_BEFORE = 3
 """Number of done stories shown before the first open one when the list is cut."""
@@ -46,8 +49,9 @@ def run(args: Namespace) -> int:
         warn(notice)
     last = last_run(opened.ref, os.environ)
     now = _under_way(opened, last)
-    if now is not None and now.current is not None:
-        opened = _with_state(opened, now.current.story, State.IN_PROGRESS)
+    for activity in now.parallel.open.values() if now else ():
+        if activity.started is not None:
+            opened = _with_state(opened, activity.started.story, State.IN_PROGRESS)
     lost = {} if now else _lost(opened)
     for story in lost:
         opened = _with_state(opened, story, State.TODO)
@@ -119,9 +123,9 @@ def _with_state(opened: OpenPlan, story: str, state: State) -> OpenPlan:
 
 
 def _so_far(now: RunState) -> tuple[Tokens, float | None]:
-    """The tokens and cost of the run, with an estimate for the current session."""
+    """The tokens and cost of the run, with an estimate for the running sessions."""
     used, cost = now.tokens, now.cost_usd
-    if (session := running_session(now, os.environ)) is not None:
+    for session in running_sessions(now, os.environ):
         used += session.tokens
         cost = cost if session.cost_usd is None else (cost or 0) + session.cost_usd
         session.close()
@@ -184,6 +188,7 @@ def _running_document(now: RunState) -> dict[str, object]:
         "tokens": used.total,
         "cost_usd": cost,
         "pending": _pending(now) or None,
+        **workers_document(now),
     }
 
 
@@ -220,23 +225,32 @@ def _print(opened: OpenPlan, last: LastRun | None, now: RunState | None, everyth
         if last.reason == Reason.TERMINAL_CLOSED:
             say(TERMINAL_CLOSED, "yellow")
     for line in _progress(now) if now else ():
-        say_raw(fit(line, room))
+        say_raw(cut(line, room))
 
 
 def _progress(now: RunState) -> Iterator[str]:
     """The iteration of the run, its cost, and pending requests."""
-    if current := now.current:
+    if now.is_parallel:
+        busy = sum(worker.is_busy for worker in now.parallel.known.values())
+        yield f"Workers: {busy} of {len(now.parallel.known)} busy"
+        yield from (line for line, _ in worker_lines(now, time.time(), _MOST_WORKERS))
+        yield from (line for line, _ in queue_lines(now, time.time(), _MOST_QUEUED))
+    elif current := now.current:
         again = f", attempt {current.attempt}" if current.attempt > 1 else ""
         story = f"{one_line(current.story)} {one_line(current.title)}".strip()
         since = duration(time.time() - now.current_since)
         yield f"Iteration {position(current, now)}: {current.mode.value} {story}{again}, {since}"
-    if checks := checks_line(now, time.time()):
+    checks = "" if now.is_parallel and now.current else checks_line(now, time.time())
+    if checks:
         yield f"{checks[:1].upper()}{checks[1:]}"
     used, cost = _so_far(now)
     facts = [plural(now.count, "iteration"), *([tokens(used)] if used.total else []), money(cost)]
     yield f"So far: {', '.join(facts)}"
+    if returned := returned_line(now):
+        yield f"Returned by the merge queue: {returned}"
     if pending := _pending(now):
-        yield f"A {pending} is pending: the run {pending}s after this iteration"
+        after = RUNNING_ITERATIONS if now.is_parallel else "this iteration"
+        yield f"A {pending} is pending: the run {pending}s after {after}"
     yield "`ralph watch` shows it live, `ralph stop` stops it"
 
 

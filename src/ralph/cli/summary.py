@@ -10,6 +10,7 @@ from ralph.cli.report_pages import WHERE
 from ralph.cli.runs import review_lines
 from ralph.cli.show import grades_line, progress_bar
 from ralph.cli.words import duration, exceptions, money, tokens
+from ralph.cli.worker_lines import returned_line
 from ralph.core.events import OUTSIDE_NOTE
 from ralph.core.moves import Reason
 from ralph.core.plan import State
@@ -49,7 +50,13 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
         yield f"  {title:<10} {one_line(result, 200)}"
     verdicts = ", ".join(f"{count} {kind.value}" for kind, count in sorted(state.kinds.items()))
     yield f"  {'iterations':<10} {state.count}{f' ({verdicts})' if verdicts else ''}"
-    in_agent = f", {duration(state.agent_seconds)} of it in the agent" if state.count else ""
+    if returned := returned_line(state):
+        yield f"  {'returned':<10} {returned}"
+    if state.is_parallel:
+        lost = f", {state.parallel.lost} lost" if state.parallel.lost else ""
+        yield f"  {'workers':<10} {len(state.parallel.known)}{lost}"
+    among = "in agents" if state.is_parallel else "of it in the agent"
+    in_agent = f", {duration(state.agent_seconds)} {among}" if state.count else ""
     yield f"  {'time':<10} {duration(state.now - state.started_at)}{in_agent}"
     more = f" and {plural(state.unknown_costs, 'session')} of unknown cost" if state.unknown_costs else ""
     cost = f"{money(state.cost_usd)}{more if state.cost_usd is not None else ''}"

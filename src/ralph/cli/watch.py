@@ -13,7 +13,7 @@ from ralph.cli.summary import print_summary
 from ralph.cli.words import moment
 from ralph.core.events import Record, Settling
 from ralph.core.exit_codes import ExitCode
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.host.process.table import ProcessId
 from ralph.host.process.tree import is_alive as is_process_alive
 from ralph.journal.records import Follower, damage
@@ -24,6 +24,7 @@ from ralph.workspace.find import root_of
 from ralph.workspace.runs import choice_of, run_to_watch
 
 _TICK = 0.15
+_MOST_OPEN = 8
 _EARLIER = 8
 """Number of earlier lines shown on a terminal."""
 
@@ -72,6 +73,8 @@ class _Watched:
             return [*lines, f"{damaged}; the next `ralph run` undoes nothing: look at `git status`"]
         if (current := state.current) is None:
             return [*lines, "nothing was left open; `ralph run` continues with the next story"]
+        if state.is_parallel:
+            return [*lines, *self._several()]
         name = f"iteration {current.iteration} ({one_line(current.story, 40) or 'set-up'})"
         agent = state.agent
         if agent is not None and is_process_alive(ProcessId(agent.pid, agent.start)):
@@ -80,6 +83,14 @@ class _Watched:
         if settling is not None and settling.iteration == current.iteration and settling.keep:
             return [*lines, f"{name} was accepted but not committed yet; the next `ralph run` commits it"]
         return [*lines, f"{name} was open; the next `ralph run` saves its work under refs/ralph/rescue/ and undoes it"]
+
+    def _several(self) -> list[str]:
+        """What a run with several workers left open."""
+        started = self.state.started_by_workers
+        names = ", ".join(one_line(each.story, 40) or each.mode.value for each in started[:_MOST_OPEN])
+        names += " …" if len(started) > _MOST_OPEN else ""
+        count = plural(len(started), "iteration")
+        return [f"{count} {'was' if len(started) == 1 else 'were'} open ({names}); the next `ralph run` continues"]
 
 
 def _follow_live(news: Follower, watched: _Watched, *, verbose: bool) -> None:

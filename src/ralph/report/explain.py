@@ -14,6 +14,7 @@ from ralph.core.moves import Reason
 from ralph.core.plan import State
 from ralph.core.proof import KEPT_UNPROVEN
 from ralph.core.rules import Limits, OnStuck, Streak
+from ralph.core.text import plural
 from ralph.core.verdict import Kind
 from ralph.engine.decide import cap
 from ralph.engine.steps import Position
@@ -36,6 +37,8 @@ class Past(Struct, frozen=True):
     headline: str
     reasons: tuple[str, ...] = ()
     """Besides the headline."""
+    worker: int = 0
+    """0: a run without workers."""
 
 
 class Counter(Struct, frozen=True):
@@ -90,7 +93,7 @@ def explain(records: Iterable[Record], *, is_alive: bool) -> Explanation:
         seconds=round(state.now - state.started_at, 3),
         done=state.done,
         total=state.total,
-        last=tuple(map(_past, list(state.iterations)[-_LAST:])),
+        last=tuple(_past(event, state) for event in list(state.iterations)[-_LAST:]),
         failing=failing,
         counters=tuple(_counters(history, limits)),
         stuck=_stuck(state, history),
@@ -109,6 +112,10 @@ def _standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
     if state.waiting is not None:
         until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.waiting.until))
         doing = f"It has not ended: it is waiting until {until}. {state.waiting.why}."
+    elif state.is_parallel and (started := state.started_by_workers):
+        stories = ", ".join(each.story or each.mode.value for each in started[:_LAST])
+        more = f" and {len(started) - _LAST} more" if len(started) > _LAST else ""
+        doing = f"It has not ended: {plural(len(state.parallel.known), 'worker')}, open are {stories}{more}."
     elif state.current is not None:
         doing = f"It has not ended: iteration {state.current.iteration} works on {state.current.story or 'the set-up'}."
     return "running", doing, "`ralph watch` shows it; `ralph pause` and `ralph stop` control it"
@@ -126,8 +133,10 @@ def _failing(record: Record, before: tuple[CheckResult, ...]) -> tuple[CheckResu
     return tuple(check for check in results if check.required and not check.passed)
 
 
-def _past(event: IterationEnded) -> Past:
-    return Past(event.iteration, event.mode.value, event.story, event.kind, event.headline, event.reasons)
+def _past(event: IterationEnded, state: RunState) -> Past:
+    started = state.parallel.started(event.iteration)
+    worker = started.worker if started else 0
+    return Past(event.iteration, event.mode.value, event.story, event.kind, event.headline, event.reasons, worker)
 
 
 def _counters(history: History, limits: Limits) -> Iterator[Counter]:

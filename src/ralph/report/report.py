@@ -34,10 +34,11 @@ from ralph.host.git.ignored import LOSSES
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.git.rescue import PREFIX, list_refs
 from ralph.journal.run_state import RunState
-from ralph.journal.workers import iteration_of
+from ralph.journal.workers import Clash, iteration_of
 from ralph.proof.records import NOT_EXAMINED, NamedCommit, commits_by_story
 from ralph.report.explain import Explanation, explain
 from ralph.report.refused_hosts import RefusedHost, refused_hosts
+from ralph.report.worker_time import QueueUse, WorkerUse, worker_time
 from ralph.state.places import home, plan_state
 from ralph.workspace.stuck_stories import read_answers
 
@@ -106,6 +107,10 @@ class StoryReport(Struct, frozen=True, kw_only=True):
     """What the proof did not examine, and why."""
     missing: tuple[str, ...] = ()
     """What would have been a witness."""
+    returned: int = 0
+    """How often its work did not go together with what was merged meanwhile."""
+    red_merged: int = 0
+    """Of these, how often it was green alone and red merged."""
 
 
 class Question(Struct, frozen=True):
@@ -139,6 +144,11 @@ class Report(Struct, frozen=True, kw_only=True):
     """The result of each round of the exam."""
     where: str
     """Where stories were proven: checkout or in-place; empty: no story was."""
+    workers: tuple[WorkerUse, ...] = ()
+    """How each worker used its time; empty in a run without workers."""
+    queue: QueueUse = QueueUse()
+    clashes: tuple[Clash, ...] = ()
+    """Iterations that the merge queue returned."""
 
     def document(self) -> dict[str, object]:
         """For `--json`: all in one level."""
@@ -201,6 +211,7 @@ def make_report(
     earlier = _earlier(state.started, repo)
     stories = tuple(_stories(state, found, work, commits, earlier, own))
     questions = tuple(_questions(state, found, work, env))
+    times = worker_time(kept)
     return Report(
         explanation=found,
         branch=state.started.branch if state.started else "",
@@ -222,6 +233,9 @@ def make_report(
         grades=state.grades,
         exams=tuple(state.exams),
         where=state.where,
+        workers=times.workers(),
+        queue=times.queue(),
+        clashes=tuple(state.parallel.clashes),
     )
 
 
@@ -345,6 +359,8 @@ def _stories(
             where=proof.where if is_graded else "",
             limits=proof.limits if is_graded else (),
             missing=proof.missing if is_graded and not proof.witnesses else (),
+            returned=sum(clash.story == story.id for clash in state.parallel.clashes),
+            red_merged=sum(clash.story == story.id and clash.is_red for clash in state.parallel.clashes),
         )
 
 

@@ -146,11 +146,17 @@ class AgentStream:
             return self._clock()
 
 
-def running_session(state: RunState, env: Mapping[str, str]) -> AgentStream | None:
-    """The running session, as far as it has been read."""
-    if state.started is None or state.agent is None:
+def running_sessions(state: RunState, env: Mapping[str, str]) -> Iterator[AgentStream]:
+    """The running sessions, as far as they can be read here."""
+    for activity in state.parallel.open.values():
+        if activity.agent is not None and (stream := session_stream(state, activity.agent, env)) is not None:
+            yield stream
+
+
+def session_stream(state: RunState, session: AgentStarted, env: Mapping[str, str]) -> AgentStream | None:
+    if state.started is None:
         return None
-    stream = AgentStream(raw_log(state.started, state.agent, env), state.agent.agent or state.started.agent)
+    stream = AgentStream(raw_log(state.started, session, env), session.agent or state.started.agent)
     stream.poll()
     return stream
 

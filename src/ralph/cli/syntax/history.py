@@ -49,6 +49,8 @@ def log(parser: ArgumentParser) -> None:
       ralph log                      the last run
       ralph log 20260115-0930        a run by its ID or a unique prefix of it
       ralph log US-004               the iterations of a story, in all runs
+      ralph log --story US-004       its iterations, in the last run
+      ralph log --worker 2           what worker 2 did, in a run with several workers
       ralph log --follow             until the run ends
       ralph log --agent              the transcript of the last session
       ralph log --agent 3            the transcript of iteration 3
@@ -61,6 +63,8 @@ def log(parser: ArgumentParser) -> None:
     )
     parser.add_argument("-F", "--follow", action="store_true", help="continue until the run ends")
     parser.add_argument("-v", "--verbose", action="store_true", help="also show what the agent did")
+    parser.add_argument("--worker", type=int, metavar="K", help="only the iterations of this worker, and its proofs")
+    parser.add_argument("--story", metavar="ID", help="only the iterations of this story, in one run")
     what = parser.add_mutually_exclusive_group()
     what.add_argument(
         "--agent", nargs="?", const="", metavar="ITERATION", help="the transcript of a session (default: the last one)"

@@ -111,6 +111,7 @@ class RunLog(Sink):
         super().__init__(files, folder)
         self._lines: dict[int, list[str]] = {}
         """By iteration. Those of several workers are written one after the other, each when it has ended."""
+        self._over: set[int] = {0}
 
     def __call__(self, record: Record, account: Account) -> None:
         number = iteration_of(record.event) if account.run.is_parallel else 0
@@ -118,9 +119,12 @@ class RunLog(Sink):
         lines += [f"{iso(record.t)} {line}\n" for line in describe(record.event)]
         if isinstance(record.event, AgentEnded) and record.event.raw:
             lines += [f"    | {line}\n" for line in agent_output(Path(record.event.raw))]
+        if isinstance(record.event, IterationEnded):
+            self._over.add(number)
         if not account.run_id or account.is_open:
             return
-        over = [number for number in self._lines if number not in account.run.parallel.open]
+        is_last = isinstance(record.event, RunEnded)
+        over = [number for number in self._lines if is_last or number in self._over]
         text = "".join(line for number in over for line in self._lines.pop(number))
         if text:
             self.files.append(self.path / f"run-{safe_name(account.run_id, 'run')}.log", text)

@@ -39,6 +39,7 @@ _TEST_FILE = re.compile(
     r"|[._-](test|spec)\.[^/.]+$|(Test|Tests|Spec)\.[^/.]+$|\.bats$"
 )
 _MOST_FILES = 100
+_MOST_ENDED = 200
 
 
 class _Iteration:
@@ -123,7 +124,9 @@ class Account:
                 shown.checks = evidence.checks
             case IterationEnded(iteration=number):
                 self._open.pop(number, None)
-                self._ended = {number: shown} if self.in_tree in (None, number) else self._ended | {number: shown}
+                self._ended[number] = shown
+                while len(self._ended) > _MOST_ENDED:
+                    del self._ended[next(iter(self._ended))]
                 self.in_tree = None if self.in_tree == number or not self.run.is_parallel else self.in_tree
             case RunEnded():
                 self.in_tree = None

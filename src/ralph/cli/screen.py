@@ -1,0 +1,135 @@
+"""Lines at the bottom of a terminal that are drawn again and again, below the lines that stay."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import TextIO
+
+from ralph.cli import output
+from ralph.cli.show import cells, fit
+
+_INTERVAL = 0.15
+"""Seconds between two redraws: well under half a second."""
+_HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
+_NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
+
+Row = tuple[str, int]
+"""A painted line and its width in columns."""
+
+
+class Screen:
+    """Draws what `render(columns, rows)` returns, in a separate thread. Use as a context manager.
+
+    A closed terminal is no longer written to; the run continues.
+    """
+
+    def __init__(self, render: Callable[[int, int], list[Row]], stream: TextIO | None = None) -> None:
+        self._render = render
+        self._stream = stream or sys.stdout
+        self._turn = threading.RLock()
+        self._drawn: list[int] = []
+        """The width of each line on the screen."""
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._is_gone = False
+
+    def __enter__(self) -> Screen:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        self._over.clear()
+        output.divert(self.print)
+        self._write(_HIDE)
+        self._thread = threading.Thread(target=self._keep_drawing, name="screen", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        output.divert(None)
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+        with self._turn:
+            self._write(self._erased() + _SHOW)
+
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
+        """Nothing is drawn while the user is asked a question."""
+        self.stop()
+        try:
+            yield
+        finally:
+            self.start()
+
+    def print(self, text: str) -> None:
+        """Print a line that stays, above the redrawn ones."""
+        with self._turn:
+            self._write(self._erased() + text.replace("\n", "\r\n") + "\r\n")
+            if self._thread is not None:
+                self._draw()
+
+    def _keep_drawing(self) -> None:
+        while not self._over.wait(_INTERVAL):
+            with self._turn:
+                self._draw()
+
+    def _draw(self) -> None:
+        if self._is_gone:
+            return
+        columns, rows = size(self._stream)
+        # The cursor stays in the first column: the `^C` that a terminal echoes must not wrap.
+        lines = self._render(columns, rows)[: max(rows - 1, 1)]
+        text = self._erased(columns) + _NO_WRAP + "\r\n".join(line for line, _ in lines) + "\r" + _WRAP
+        self._drawn = [min(width, columns) for _, width in lines]
+        self._write(text)
+
+    def _erased(self, columns: int = 0) -> str:
+        """Move to the start of the first line and clear the rest. A terminal that was made narrower has wrapped the
+        lines that are now too long."""
+        if not self._drawn:
+            return ""
+        columns = columns or size(self._stream)[0]
+        rows = sum(max(-(-width // columns), 1) for width in self._drawn)
+        self._drawn = []
+        return "\r" + (f"\x1b[{rows - 1}A" if rows > 1 else "") + "\x1b[J"
+
+    def _write(self, text: str) -> None:
+        if self._is_gone or not text:
+            return
+        try:
+            self._stream.write(text)
+            self._stream.flush()
+        except (OSError, ValueError):
+            self._is_gone = True
+
+
+def size(stream: TextIO) -> tuple[int, int]:
+    """The current columns and rows of the terminal."""
+    try:
+        found = os.get_terminal_size(stream.fileno())
+    except (OSError, ValueError):
+        return 80, 24
+    return found.columns or 80, found.lines or 24
+
+
+def row(room: int, *parts: tuple[str, str]) -> Row:
+    """Styled texts on one line, cut to `room` columns. An empty style is plain."""
+    line, left = "", room
+    for text, style in parts:
+        lead = len(text) - len(text.lstrip(" "))
+        shown = " " * min(lead, left) + fit(text, max(left - lead, 0))
+        if text.endswith(" ") and cells(shown) < left:
+            shown += " "
+        left -= cells(shown)
+        line += output.paint(shown, style) if style else shown
+        if left <= 0:
+            break
+    return line, room - left
