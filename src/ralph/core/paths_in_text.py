@@ -39,6 +39,8 @@ _ROOTS = _words(
     specs src static styles templates test tests tools ui utils views web website"""
 )
 """Folders that a path without an extension commonly starts with."""
+_SOURCES = _words("""cmd components crates internal packages pkg scripts src test tests""")
+"""Those of them that are neither words of a sentence nor the start of a URL."""
 _FOREIGN = _words("""node_modules site-packages dist-packages vendor .venv venv .git""")
 _MIME = _words("""application audio font image message model multipart text video""")
 _BRANCHES = _words("""origin upstream feature feat fix bugfix hotfix release chore refs heads""")
@@ -78,11 +80,15 @@ def _bare(word: str) -> str:
         return ""
     word = word.lstrip("([{,:").rstrip(")]},.:!?…")
     for mark in ("**", "__", "*", "_"):
-        if word.startswith(mark) and word.endswith(mark) and len(word) > 2 * len(mark):
-            word = word[len(mark) : -len(mark)]
+        inner = word[len(mark) : -len(mark)]
+        if word == f"{mark}{inner}{mark}" and inner and mark not in inner:
+            word = inner
     word = word.rsplit("=", 1)[-1].lstrip("@")
     word = _LINES.sub("", word).rstrip(".,:;!?")
-    return word.removeprefix("./")
+    if "[" in word and "]" not in word:
+        word = word.rpartition("[")[2]
+    top = word.split("/", 2)
+    return word[1:] if word.startswith("/") and top[1] in _SOURCES else word.removeprefix("./")
 
 
 def _is_path(word: str, *, is_quoted: bool, files_only: bool) -> bool:
@@ -116,4 +122,5 @@ def _is_folder(word: str, parts: list[str], *, is_quoted: bool) -> bool:
     if len(parts) == 1:
         return False
     known = parts[0] in _ROOTS or parts[0].startswith(".")
-    return (known and (is_quoted or len(parts) > 2 or parts[1] not in _ROOTS)) or (is_quoted and len(parts) > 2)
+    is_pair = len(parts) == 2 and parts[1] in _ROOTS and parts[0] not in _SOURCES  # such as frontend/server
+    return (known and (is_quoted or not is_pair)) or (is_quoted and len(parts) > 2)
