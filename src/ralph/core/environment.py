@@ -52,6 +52,11 @@ def run_marks(run: str) -> tuple[tuple[str, str], ...]:
     return ("RALPH_RUN", run), ("INVOCATION_ID", hashlib.sha256(f"run {run}".encode()).hexdigest()[:32])
 
 
+def workers_of(run: str) -> str:
+    """The name by which worker processes of a run are marked: they are not agents, and end in their own way."""
+    return f"{run}-workers"
+
+
 def child_environment(
     parent: Mapping[str, str],
     wanted: Iterable[str] = (),

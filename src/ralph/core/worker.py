@@ -125,6 +125,8 @@ class Ready(Struct, frozen=True, kw_only=True, tag=True):
     where: str = ""
     folder: str = ""
     seconds: float = 0
+    has_lost_work: bool = False
+    """A ref keeps what a killed worker had left in the clone."""
 
 
 class Told(Struct, frozen=True, tag=True):

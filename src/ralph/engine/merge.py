@@ -16,7 +16,7 @@ from ralph.engine.judge import judge
 from ralph.engine.queue import Entry, Queue
 from ralph.engine.run import Run
 from ralph.engine.workers import Active, Build, Crew, QueueRules
-from ralph.host.git.command import git, line
+from ralph.host.git.command import ask, git, line
 from ralph.host.git.merging import commit_object, keep_ref, merge_onto, same_but_own
 from ralph.host.git.repo import Repo
 
@@ -53,6 +53,11 @@ class MergeQueue:
     def clear(self) -> None:
         self._queue = Queue()
         self._builds.clear()
+
+    def close(self) -> None:
+        """Forget merged commits: their parts are on the branch or on refs of their own."""
+        listed = ask(self._repo, "for-each-ref", "--format=delete %(refname)", f"{_MERGED}{self._run.id}/")
+        ask(self._repo, "update-ref", "--stdin", stdin=listed.out)
 
     def remove(self, iteration: int) -> None:
         self._queue = merge_queue.removed(self._queue, iteration)
@@ -117,7 +122,7 @@ class MergeQueue:
                 self._queue = merge_queue.clashed(self._queue, key, entry.iteration, why)
                 return ""
             head = commit_object(self._repo, merged.tree, [head], f"ralph: {entry.story}, merged")
-        keep_ref(self._repo, f"{_MERGED}{self._run.id}/{entries[-1].iteration}", head)
+        keep_ref(self._repo, f"{_MERGED}{self._run.id}/{entries[-1].iteration}-{head[:12]}", head)
         return head
 
     def _is_proven(self, entries: Sequence[Entry], merged: str) -> bool:

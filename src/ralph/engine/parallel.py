@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -59,13 +60,14 @@ from ralph.engine.merge import MergeQueue
 from ralph.engine.plan_text import write_plan
 from ralph.engine.prepare import attempt_number, next_reviewer
 from ralph.engine.queue import Entry
+from ralph.engine.recover import Unmerged
 from ralph.engine.run import Run
 from ralph.engine.schedule import schedule
 from ralph.engine.settle import Judgement, finish, plan_after, settle, track, trailers_for
 from ralph.engine.workers import Active, Budget, Crew, Lost, QueueRules
 from ralph.host.files import write_bytes
 from ralph.host.git.command import git
-from ralph.host.git.merging import merge_onto, same_but_own
+from ralph.host.git.merging import keep_ref, merge_onto, same_but_own
 from ralph.host.git.repo import Repo
 from ralph.prompts.foreign import fence_for, fenced
 from ralph.state.names import PLAN_BEFORE
@@ -105,6 +107,35 @@ class ParallelLoop(Loop):
             return self._until_nothing_runs()
         finally:
             self._crew.close()
+            self._queue.close()
+
+    def take_over(self, unmerged: Sequence[Unmerged]) -> None:
+        """What workers of a killed run had accepted is merged by this one, if its story is still the same."""
+        run = self._run
+        plan = run.plan.load().plan
+        for one in unmerged:
+            assert one.judged is not None
+            assert one.queued is not None
+            was, now = one.judged.evidence.story, plan.story(one.started.story)
+            if was is None or now is None or not now.is_open or now.content_key != was.content_key:
+                continue
+            number = self._number()
+            active = Active(
+                work=Work(one.started.story, one.started.mode),
+                number=number,
+                worker=one.started.worker,
+                base=one.queued.base,
+                begun=run.control.clock(),
+                attempt=one.started.attempt,
+                candidate=one.queued.commit,
+            )
+            self._active[number] = active
+            keep_ref(self._repo, f"{CANDIDATES}{run.id}/{number}", active.candidate)
+            run.journal.write(replace(one.started, iteration=number, base=active.base))
+            active.judged = Judged(number, one.judged.evidence, judge(one.judged.evidence))
+            run.journal.write(active.judged)
+            run.journal.write(replace(one.queued, iteration=number))
+            self._queue.add(active)
 
     def _until_nothing_runs(self) -> Stop:
         run = self._run
@@ -487,6 +518,9 @@ class ParallelLoop(Loop):
         is_same = kept and same_but_own(self._repo, self._queue.tip(), merged.tree, run.places.is_own)
         if kept:
             self._carried.pop(active.story, None)
+            if is_same:  # its content is on the branch
+                with contextlib.suppress(RalphError):
+                    keep_ref(self._repo, f"{CANDIDATES}{run.id}/{active.number}", "", active.candidate)
             self._queue.landed(active.number, self._queue.tip(), as_proven=is_same)
         else:
             self._queue.remove(active.number)

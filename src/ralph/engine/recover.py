@@ -8,14 +8,14 @@ nothing is undone, and the user is asked.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from ralph.core.agent import Outcome
 from ralph.core.authorship import Session, Span
-from ralph.core.environment import run_marks
+from ralph.core.environment import run_marks, workers_of
 from ralph.core.errors import PlanError, RalphError, SetupError
 from ralph.core.events import (
     CLOSED_LATER,
@@ -25,7 +25,9 @@ from ralph.core.events import (
     IterationEnded,
     IterationStarted,
     Judged,
+    Landing,
     Noted,
+    Queued,
     Record,
     RunEnded,
     SessionTaken,
@@ -37,8 +39,10 @@ from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Reading
 from ralph.core.run_ports import Attempt
+from ralph.core.text import plural
 from ralph.core.verdict import Kind
 from ralph.core.work_tree import Inspection
+from ralph.core.worker import CANDIDATES
 from ralph.engine.act import examine_again, is_about_the_work
 from ralph.engine.evidence import share
 from ralph.engine.judge import judge
@@ -103,16 +107,47 @@ def open_since(records: Iterable[Record]) -> float:
     return since
 
 
+class Unmerged(Struct, frozen=True):
+    """An iteration of a worker without an end record. With a `queued` one its work is accepted, and waits on a ref."""
+
+    started: IterationStarted
+    judged: Judged | None = None
+    queued: Queued | None = None
+
+
 def find_open(events: Iterable[AnyEvent]) -> Open | None:
+    """The iteration in the run's own tree. Those of workers count from the moment they were about to land there."""
     found: Open | None = None
+    workers: dict[int, IterationStarted] = {}
     for event in events:
-        if isinstance(event, IterationStarted):
+        if isinstance(event, IterationStarted) and event.worker:
+            workers[event.iteration] = event
+        elif isinstance(event, IterationStarted):
             found = Open(event)
-        elif isinstance(event, IterationEnded):
-            found = None
-        elif found is not None:
-            found = _further(found, event)
+        elif isinstance(event, Landing) and event.iteration in workers:
+            started = workers[event.iteration]
+            change = {"checkpoint": event.checkpoint, "plan_digest": event.plan_digest}
+            found = Open(msgspec.structs.replace(started, **change))
+        elif found is not None and getattr(event, "iteration", found.started.iteration) == found.started.iteration:
+            found = None if isinstance(event, IterationEnded) else _further(found, event)
     return found
+
+
+def find_unmerged(events: Iterable[AnyEvent]) -> tuple[Unmerged, ...]:
+    """The iterations of workers that had not ended and were not about to land."""
+    found: dict[int, Unmerged] = {}
+    change = msgspec.structs.replace
+    for event in events:
+        match event:
+            case IterationStarted(iteration=number, worker=worker) if worker:
+                found[number] = Unmerged(event)
+            case IterationEnded(iteration=number) | Landing(iteration=number):
+                found.pop(number, None)
+            case Judged(iteration=number) if number in found:
+                found[number] = change(found[number], judged=event)
+            case Queued(iteration=number) if number in found:
+                found[number] = change(found[number], queued=event)
+    return tuple(found.values())
 
 
 def _further(found: Open, event: AnyEvent) -> Open:
@@ -138,7 +173,7 @@ def recover(run: Run, records: list[Record]) -> str:
     found = find_open(record.event for record in records)
     agent = ProcessId(found.agent.pid, found.agent.start) if found and found.agent else None
     mark, mark_in_checkout = run_marks(run.id)
-    ended = end_left_behind(agent, mark, _GRACE, mark_in_checkout)
+    ended = end_left_behind(agent, mark, _GRACE, mark_in_checkout, *run_marks(workers_of(run.id)))
     what = f"killed {ended} process{'' if ended == 1 else 'es'} of run {run.id}" if ended else ""
     question = ""
     if found is not None:
@@ -154,6 +189,9 @@ def recover(run: Run, records: list[Record]) -> str:
         what = f"{what}; {done}" if what else done
         if changed := run.watchers.changed():  # by the agent or by the user since: only the user can tell
             what += f"; changed since that iteration started: {', '.join(changed[:_FEW])}; check them"
+    if unmerged := find_unmerged(record.event for record in records):
+        closed = _close_unmerged(run, unmerged)
+        what = f"{what}; {closed}" if what else closed
     if not any(isinstance(record.event, RunEnded) for record in records):
         run.journal.write(RunEnded(Reason.INTERRUPTED, CLOSED_LATER))
     if question:
@@ -162,6 +200,29 @@ def recover(run: Run, records: list[Record]) -> str:
             hint="look at these commits (`git log`); undo what is not yours, then `ralph run` continues",
         )
     return what
+
+
+def _close_unmerged(run: Run, unmerged: Sequence[Unmerged]) -> str:
+    """Workers have ended with the loop. What they had not finished is in their clones; what they had is on refs."""
+    for one in unmerged:
+        started, queued = one.started, one.queued
+        when = "before this was merged" if queued else "while a worker was at it"
+        ref = f"{CANDIDATES}{run.id}/{started.iteration}" if queued else ""
+        run.journal.write(
+            IterationEnded(
+                iteration=started.iteration,
+                story=started.story,
+                title=started.title,
+                mode=started.mode,
+                kind=Kind.INTERRUPTED,
+                headline=f"the run was killed {when}",
+                files=one.judged.evidence.changed[:100] if one.judged else (),
+                rescue=ref,
+            )
+        )
+    queued_too = sum(one.queued is not None for one in unmerged)
+    what = f"interrupted {plural(len(unmerged), 'iteration')} of its workers"
+    return what + (f"; the accepted work of {queued_too} is merged now" if queued_too else "")
 
 
 def _last_moment(run: Run, records: list[Record]) -> float:

@@ -8,16 +8,17 @@ import pickle
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
 import msgspec
 
+from ralph.core.environment import run_marks, workers_of
 from ralph.core.worker import CANDIDATES, Begin, End, Examine, Failed, Message, Ready, Reply, Ticket
 from ralph.engine.workers import Lost, Outfit
 from ralph.host.files import make_folder, read_state
-from ralph.host.git.command import ask, git, line
+from ralph.host.git.command import git, line
 from ralph.host.process.channel import Channel, Closed, wait_for
 from ralph.host.process.signals import StopSignal
 from ralph.run.clones import own_files
@@ -110,7 +111,7 @@ class LocalCrew:
         return member
 
     def _connect(self, begin: Begin) -> Connection:
-        env = {**self._env, "RALPH_STATE_HOME": str(begin.home)}
+        env = {**self._env, "RALPH_STATE_HOME": str(begin.home), **dict(run_marks(workers_of(begin.run)))}
         return Channel([sys.executable, "-m", "ralph.run.worker"], Path("/"), env, begin.home / _STDERR)
 
     def _begin(self, number: int) -> Begin:
@@ -159,6 +160,8 @@ class LocalCrew:
                     break
                 if isinstance(message, Ready):
                     member.ready = message
+                    if message.has_lost_work:
+                        self.collect(member.number, 0)
                 is_answer = type(message).__name__ in ("Finished", "Examined")
                 if is_answer:
                     member.is_busy = False
@@ -268,10 +271,3 @@ def _decode(frame: bytes) -> Message:
     if not _DECODER:
         _DECODER.append(msgspec.json.Decoder(Message))
     return _DECODER[0].decode(frame)
-
-
-def forget_refs(spec: RunSpec, tell: Callable[[str], None]) -> None:
-    """Refs of merged work that the branch has by now."""
-    listed = ask(spec.repo, "for-each-ref", "--format=%(refname)", f"refs/ralph/merged/{spec.run}/")
-    for ref in filter(None, listed.out.decode().splitlines()):
-        ask(spec.repo, "update-ref", "-d", ref)

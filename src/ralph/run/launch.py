@@ -29,6 +29,7 @@ from ralph.core.ports import Session
 from ralph.core.run_ports import Ask
 from ralph.core.text import one_line
 from ralph.engine.loop import Loop
+from ralph.engine.recover import Unmerged
 from ralph.engine.run import Control, Run
 from ralph.host.clocks import SteadyClock
 from ralph.host.files import make_folder, write_text
@@ -336,7 +337,7 @@ def _journaled(
             wishes = Control(stop, clock, wish, caller.ask)
             run = make_run(spec, journal, wishes, env, caller.ask_baseline, confinement)
             history = fold(History(), started.event, started.t)
-            ended = _loop(spec, run, history, clone, caller).run()
+            ended = _loop(spec, run, history, clone, caller, closed.queued).run()
         forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
     finally:
         sinks.close()
@@ -344,7 +345,14 @@ def _journaled(
     return ended
 
 
-def _loop(spec: RunSpec, run: Run, history: History, clone: Clone | None, caller: Caller) -> Loop:
+def _loop(
+    spec: RunSpec,
+    run: Run,
+    history: History,
+    clone: Clone | None,
+    caller: Caller,
+    unmerged: Sequence[Unmerged],
+) -> Loop:
     if not spec.is_parallel or clone is None:
         return Loop(run, history)
     from ralph.budget.run_budget import RunBudget
@@ -365,7 +373,9 @@ def _loop(spec: RunSpec, run: Run, history: History, clone: Clone | None, caller
     crew.warm_up()
     budget = run.agents.run
     assert isinstance(budget, RunBudget)
-    return ParallelLoop(run, history, crew, budget, spec.repo, rules)
+    loop = ParallelLoop(run, history, crew, budget, spec.repo, rules)
+    loop.take_over(unmerged)
+    return loop
 
 
 def _notes(

@@ -19,7 +19,7 @@ from ralph.core.history import History, fold
 from ralph.core.ports import PlanRef
 from ralph.core.text import plural
 from ralph.engine.agent_run import SURVIVED
-from ralph.engine.recover import find_open, recover
+from ralph.engine.recover import Unmerged, find_open, find_unmerged, recover
 from ralph.engine.run import Control
 from ralph.host.files import keep_aside, make_folder
 from ralph.host.git.locks import clear_stale_locks
@@ -64,6 +64,8 @@ class Closed(Struct, frozen=True):
     elsewhere: str = ""
     """Of another plan in the same working tree."""
     recovered: Recovered | None = None
+    queued: tuple[Unmerged, ...] = ()
+    """What its workers had accepted and nobody had merged."""
     feedback: dict[str, str] = {}
     """The failures of the last run's attempts, by story."""
 
@@ -85,9 +87,9 @@ def close_killed_runs(
     `confinement`: the sandbox, for hooks of a commit that is made now.
     """
     elsewhere = _close_other(spec, env, stop, clock)
-    recovered, feedback = _recover_last(spec, env, stop, sinks_of(spec.ref, files, env), clock, confinement)
+    recovered, feedback, queued = _recover_last(spec, env, stop, sinks_of(spec.ref, files, env), clock, confinement)
     clear_stale_locks(spec.repo)
-    return Closed(elsewhere, recovered, feedback)
+    return Closed(elsewhere, recovered, queued, feedback)
 
 
 def sinks_of(ref: PlanRef, files: WorkspaceFiles, env: Mapping[str, str]) -> Sinks:
@@ -114,7 +116,7 @@ def close_run(
     sinks = sinks_of(ref, WorkspaceFiles(ref.root), env)
     with Lock(state / RUN_LOCK).held_by(Owner.here("recovery")), marked(state):
         spec = RunSpec(run="", ref=ref, settings=settings, repo=repo)
-        recovered, _ = _recover_last(spec, env, stop, sinks, clock)
+        recovered, *_ = _recover_last(spec, env, stop, sinks, clock)
     sinks.close()
     return recovered.what if recovered else ""
 
@@ -145,13 +147,13 @@ def _recover_last(
     sinks: Sinks,
     clock: Callable[[], float],
     confinement: Confinement | None = None,
-) -> tuple[Recovered | None, dict[str, str]]:
+) -> tuple[Recovered | None, dict[str, str], tuple[Unmerged, ...]]:
     """Close the plan's last run if it was killed, and take over the failures of its attempts."""
     state = plan_state(spec.ref, env)
     last, damage = _find_last(spec, state, env)
     path = journal_path(workspace_state(spec.ref.root, env), last) if last else None
     if path is None or not os.path.lexists(path):
-        return (Recovered(last, 0, damage) if damage else None), {}
+        return (Recovered(last, 0, damage) if damage else None), {}, ()
     try:
         records = read_for_recovery(path)
     except Newer as error:
@@ -161,7 +163,7 @@ def _recover_last(
         ) from None
     except BadData as error:
         # An iteration that is open before the damage may have been settled after it, so nothing is undone.
-        return Recovered(last, 0, _set_aside(last, path, f"{damage}{error}")), {}
+        return Recovered(last, 0, _set_aside(last, path, f"{damage}{error}")), {}, ()
     _remove_scraps(spec.repo.root, ours(spec, env))
     cut_torn_tail(path)
     history = History()
@@ -171,7 +173,7 @@ def _recover_last(
     if is_over and find_open(record.event for record in records) is None:
         if any(isinstance(record.event, Noted) and record.event.text.startswith(SURVIVED) for record in records):
             end_processes_of([last])
-        return (Recovered(last, 0, damage) if damage else None), history.feedback
+        return (Recovered(last, 0, damage) if damage else None), history.feedback, ()
     # First: a git process that outlived the run would interfere, and one that was killed has left locks.
     end_left_behind(None, (_MARK, str(state)), _GRACE)
     clear_stale_locks(spec.repo)
@@ -191,7 +193,8 @@ def _recover_last(
     for event in told:
         history = fold(history, event, clock())
     what = damage + what
-    return (Recovered(last, 0, what) if what else None), history.feedback
+    queued = tuple(one for one in find_unmerged(record.event for record in records) if one.queued and one.judged)
+    return (Recovered(last, 0, what) if what else None), history.feedback, queued
 
 
 def _find_last(spec: RunSpec, state: Path, env: Mapping[str, str]) -> tuple[str, str]:

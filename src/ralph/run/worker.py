@@ -66,7 +66,7 @@ from ralph.engine.run import Control
 from ralph.engine.settle import Judgement, judge_and_record, message_for, undo
 from ralph.host.clocks import SteadyClock
 from ralph.host.files import make_folder, write_bytes, write_text
-from ralph.host.git.command import git
+from ralph.host.git.command import ask, git
 from ralph.host.git.merging import commit_object, left_markers, without
 from ralph.host.process.channel import Closed, read_frame, write_frame
 from ralph.host.process.signals import StopSignal
@@ -227,6 +227,7 @@ class Worker:
                     where=platform.node() if begin.is_hub else "",
                     folder=str(opened.repo.root),
                     seconds=round(time.monotonic() - begun, 3),
+                    has_lost_work=bool(lost),
                 )
             )
             while (order := self._link.order()) is not None:
@@ -314,6 +315,8 @@ class Worker:
     def _sync(self, base: str, files: Mapping[str, bytes], state: Mapping[str, bytes]) -> None:
         reset(self._spec.repo.root, base)
         self._base = base
+        taken = ask(self._spec.repo, "for-each-ref", "--format=delete %(refname)", CANDIDATES)
+        ask(self._spec.repo, "update-ref", "--stdin", stdin=taken.out)  # the driver has them
         write_files(self._spec.ref.root, files)
         for name, data in state.items():
             make_folder((self._state / name).parent, private=True)

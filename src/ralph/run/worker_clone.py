@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ralph.core.text import one_line
@@ -43,7 +43,8 @@ def open_worker_clone(begin: Begin, env: Mapping[str, str]) -> tuple[Opened, str
     lost = ""
     git_dir = folder / _GIT  # beside it: in a sandbox, the agent finds a repository of its own in its place
     if git_dir.is_dir() and ask(tree, "rev-parse", "--verify", "--quiet", "HEAD").code == 0:
-        lost = _save(tree, f"{_RESCUE}{begin.run}/worker-{begin.worker}")
+        own = [os.path.relpath(path, checkout) for path in (begin.ref.folder, begin.ref.root / ".ralph")]
+        lost = _save(tree, f"{_RESCUE}{begin.run}/worker-{begin.worker}", own)
     else:
         remove_tree(folder)
         make_folder(tree, private=True)
@@ -109,14 +110,12 @@ def put_tree(repo: Repo, tree: str) -> None:
     git(repo, "read-tree", "-m", "-u", "HEAD", tree)
 
 
-def _save(tree: Path, name: str) -> str:
-    """What a killed worker left uncommitted, under a ref; empty if there was nothing."""
-    if not line(ask(tree, "status", "--porcelain", "--untracked-files=normal").out):
-        return ""
+def _save(tree: Path, name: str, own: Sequence[str]) -> str:
+    """What a killed worker left uncommitted, under a ref; empty if there was nothing. `own`: Ralph's own folders."""
     index = tree.parent / _GIT / "lost-index"
     index.unlink(missing_ok=True)
     git(tree, "read-tree", "HEAD", index=index)
-    git(tree, "add", "--all", index=index)
+    git(tree, "add", "--all", "--", ".", *(f":(exclude,top){path}" for path in own), index=index)
     saved = line(git(tree, "write-tree", index=index))
     index.unlink(missing_ok=True)
     if saved == line(git(tree, "rev-parse", "HEAD^{tree}")):
