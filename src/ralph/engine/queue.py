@@ -111,7 +111,10 @@ def building(queue: Queue, key: str, merged_commit: str) -> Queue:
 
 
 def clashed(queue: Queue, key: str, iteration: int, why: str = "") -> Queue:
-    """This entry of a build does not merge with what comes before it. The rest of the build is merged without it."""
+    """This entry of a build does not merge with what comes before it. The rest of the build is merged without it.
+
+    Look at `failed` again: if the entry is the first one, nothing else will happen to it.
+    """
     tip, onto, group = _parts(key)
     queue = moved(queue, tip)
     before = group[: group.index(iteration)]
