@@ -326,7 +326,7 @@ def throughput(seeds: int, agent: float, stories: int) -> None:
 
 def scale(seeds: int) -> None:
     base = Setting(stories=1000, workers=200, agent=20 * MINUTE, check=5 * MINUTE)
-    ways = ((1, 0), (1, 3), (1, 10), (1, 40), (8, 0), (8, 3), (8, 10), (16, 10))
+    ways = ((1, 0), (1, 3), (1, 10), (1, 40), (8, 0), (8, 3), (8, 10))
     print("1,000 stories, 200 workers, sessions of 20 min median, checks of 5 min (simulated)\n")
     for rate, foreseen in ((0.0, 0.0), (0.1, 0.0), (0.1, 0.8)):
         areas = f", {foreseen:.0%} of them avoided by the scheduler" if foreseen else ""

@@ -167,6 +167,18 @@ def test_a_red_batch_is_bisected() -> None:
     assert _numbers(failed(queue)) == [4]
 
 
+def test_a_red_batch_is_told_apart_at_once_if_enough_is_proved_ahead() -> None:
+    queue, keys = _start(_queue(1, 2, 3, 4), batch=4, speculate=2)
+    queue = proved(queue, keys[0], passed=False)
+    queue, keys = _start(queue, batch=4, speculate=2)
+    assert keys == ["T:+1", "T:1+2", "T:1.2+3"]
+    for key in keys:
+        queue = proved(queue, key, passed=True)
+    for number in (1, 2, 3):
+        queue = landed(queue, number, f"T{number}")
+    assert _numbers(failed(queue)) == [4]
+
+
 def test_a_moved_branch_drops_every_proof() -> None:
     queue, keys = _start(_queue(1, 2), speculate=1)
     queue = moved(proved(queue, "T:+1", passed=True), "P")

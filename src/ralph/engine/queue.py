@@ -1,8 +1,8 @@
 """The merge queue: what to prove next, and what may land. Pure: every function returns a new queue.
 
 Accepted candidates wait in order. The first is merged onto the tip and proved; meanwhile the next ones are proved on
-top of it, as if it passed. Several entries can be proved together (a batch); if that fails, halves of the batch are
-proved until the entry that fails is known.
+top of it, as if it passed. Several entries can be proved together (a batch); if that fails, parts of the batch are
+proved until the entry that fails is known: halves, or as many parts as can be proved at the same time.
 
 A proof is valid for one content: the tip plus certain entries in a certain order. It never depends on how those entries
 were grouped, so results of one grouping are used in another.
@@ -89,7 +89,7 @@ def wanted(queue: Queue, tip: str, *, batch: int = 1, speculate: int = 0) -> tup
     found: list[Build] = []
     open_builds = 0
     keys = {(): ""} | {proof.content: proof.key for proof in queue.proofs}
-    for step in _steps(queue, batch):
+    for step in _steps(queue, batch, speculate):
         if step.proof and step.proof.result is Result.PASSED:
             continue
         if open_builds > speculate:
@@ -213,11 +213,11 @@ def removed(queue: Queue, iteration: int) -> Queue:
 
 def obsolete(queue: Queue, running: Collection[str]) -> tuple[str, ...]:
     """Those of the running builds that no longer matter. Stop them, and call `stopped`."""
-    used = {step.proof.key for step in _steps(queue, 1, known_only=True) if step.proof}
+    used = {step.proof.key for step in _steps(queue, known_only=True) if step.proof}
     return tuple(key for key in running if key not in used)
 
 
-def _steps(queue: Queue, batch: int, *, known_only: bool = False) -> Iterator[_Step]:
+def _steps(queue: Queue, batch: int = 1, speculate: int = 0, *, known_only: bool = False) -> Iterator[_Step]:
     """The groups in order, each on top of the one before, as if everything without a result passed.
 
     An entry that fails on what comes before it is left out: if that lands, the entry is returned.
@@ -226,7 +226,7 @@ def _steps(queue: Queue, batch: int, *, known_only: bool = False) -> Iterator[_S
     onto: tuple[int, ...] = ()
     left = queue.entries
     while left:
-        size, proof = _group(known, onto, left, batch)
+        size, proof = _group(known, onto, left, batch, speculate)
         if size == 0:
             left = left[1:]
             continue
@@ -238,7 +238,9 @@ def _steps(queue: Queue, batch: int, *, known_only: bool = False) -> Iterator[_S
         left = left[size:]
 
 
-def _group(known: _Proofs, onto: tuple[int, ...], left: Sequence[Entry], batch: int) -> tuple[int, Proof | None]:
+def _group(
+    known: _Proofs, onto: tuple[int, ...], left: Sequence[Entry], batch: int, speculate: int
+) -> tuple[int, Proof | None]:
     """How many entries the next group has, and its proof. 0: the first one fails here."""
     content, running = onto, None
     most = max((proof.size for proof in known.values()), default=0)
@@ -252,7 +254,8 @@ def _group(known: _Proofs, onto: tuple[int, ...], left: Sequence[Entry], batch: 
             limit = min(limit, size - 1)  # those before it
             break
         if proof.result is Result.FAILED:
-            limit = min(limit, size // 2)  # the first half
+            parts = speculate + 2  # with one proof, the rest of two halves is known
+            limit = min(limit, -(-size // parts) if size > 1 else 0)
             break
         if proof.size >= size and proof.result is Result.PASSED:
             return size, proof
