@@ -56,8 +56,7 @@ class MergeQueue:
 
     def close(self) -> None:
         """Forget merged commits: their parts are on the branch or on refs of their own."""
-        listed = ask(self._repo, "for-each-ref", "--format=delete %(refname)", f"{_MERGED}{self._run.id}/")
-        ask(self._repo, "update-ref", "--stdin", stdin=listed.out)
+        forget_merged(self._repo, self._run.id)
 
     def remove(self, iteration: int) -> None:
         self._queue = merge_queue.removed(self._queue, iteration)
@@ -195,3 +194,9 @@ class MergeQueue:
         red = f"green alone, red merged: {why}" if failures else ""
         self._queue = merge_queue.proved(self._queue, message.key, not failures, red)
         self._return_failed()
+
+
+def forget_merged(repo: Repo, run: str) -> None:
+    listed = ask(repo, "for-each-ref", "--format=delete %(refname)", f"{_MERGED}{run}/")
+    if listed.out:
+        ask(repo, "update-ref", "--stdin", stdin=listed.out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -84,8 +84,19 @@ _LONGEST_TEXT = 6000
 
 
 class ParallelLoop(Loop):
-    def __init__(self, run: Run, history: History, crew: Crew, budget: Budget, repo: Repo, rules: QueueRules) -> None:
+    def __init__(
+        self,
+        run: Run,
+        history: History,
+        crew: Crew,
+        budget: Budget,
+        repo: Repo,
+        rules: QueueRules,
+        users_commits: Callable[[], Iterable[str]] = tuple,
+    ) -> None:
+        """`users_commits` takes in what a person committed meanwhile, and says so."""
         super().__init__(run, history)
+        self._users_commits = users_commits
         self._crew, self._budget, self._repo, self._rules = crew, budget, repo, rules
         self._active: dict[int, Active] = {}
         self._by_worker: dict[int, int] = {}
@@ -154,7 +165,7 @@ class ParallelLoop(Loop):
                 return Stop(REASONS.get(run.control.stop.signum or 0, Reason.TERMINATED), said)
             if self._is_stopping:
                 continue
-            for told in run.inbox.take():
+            for told in (*run.inbox.take(), *self._users_commits()):
                 run.journal.write(Noted(told))
             try:
                 reading: Reading = run.plan.load()

@@ -359,6 +359,7 @@ def _loop(
     from ralph.engine.parallel import ParallelLoop
     from ralph.engine.workers import QueueRules
     from ralph.run.crew import LocalCrew
+    from ralph.run.users_commits import UsersCommits
 
     config = spec.config
     rules = QueueRules(
@@ -373,7 +374,8 @@ def _loop(
     crew.warm_up()
     budget = run.agents.run
     assert isinstance(budget, RunBudget)
-    loop = ParallelLoop(run, history, crew, budget, spec.repo, rules)
+    users_commits = UsersCommits(spec.ref, spec.repo, caller.env)
+    loop = ParallelLoop(run, history, crew, budget, spec.repo, rules, users_commits)
     loop.take_over(unmerged)
     return loop
 

@@ -19,6 +19,7 @@ from ralph.core.history import History, fold
 from ralph.core.ports import PlanRef
 from ralph.core.text import plural
 from ralph.engine.agent_run import SURVIVED
+from ralph.engine.merge import forget_merged
 from ralph.engine.recover import Unmerged, find_open, find_unmerged, recover
 from ralph.engine.run import Control
 from ralph.host.files import keep_aside, make_folder
@@ -193,6 +194,7 @@ def _recover_last(
     for event in told:
         history = fold(history, event, clock())
     what = damage + what
+    forget_merged(spec.repo, last)
     queued = tuple(one for one in find_unmerged(record.event for record in records) if one.queued and one.judged)
     return (Recovered(last, 0, what) if what else None), history.feedback, queued
 

@@ -1,0 +1,51 @@
+"""A user's commits during a run with several workers: they are the new tip that all later work is merged onto."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from ralph.core.ports import PlanRef
+from ralph.core.text import plural
+from ralph.host.git.command import ask, git, line
+from ralph.host.git.repo import Repo
+from ralph.state.clones import read_clone, record_clone
+from ralph.state.places import plan_state
+
+
+class UsersCommits:
+    """Watches the user's branch, and merges what is new there into the clone."""
+
+    def __init__(self, ref: PlanRef, clone: Repo, env: Mapping[str, str]) -> None:
+        self._state, self._clone = plan_state(ref, env), clone
+        self._left_out = ""
+
+    def __call__(self) -> Iterator[str]:
+        """Take them over. Yields what to say about it."""
+        known = read_clone(self._state)
+        if known is None or not known.target:
+            return
+        branch = f"refs/heads/{known.target}"
+        tip = line(ask(Path(known.checkout), "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}").out)
+        if not tip or tip in (known.base, self._left_out):
+            return
+        if ask(self._clone, "merge-base", "--is-ancestor", known.base, tip).code:
+            self._left_out = tip
+            yield f"{known.target} was rewritten during the run: its new commits are not taken in"
+            return
+        count = int(line(git(self._clone, "rev-list", "--count", f"HEAD..{tip}")) or 0)
+        message = f"Merge commits of {known.target} made during the run"
+        merged = ask(self._clone, "merge", "--quiet", "--no-verify", "--no-gpg-sign", "-m", message, tip)
+        if merged.code:
+            ask(self._clone, "merge", "--abort")
+            self._left_out = tip
+            yield (
+                f"{plural(count, 'commit')} on {known.target} cannot be merged with the work of this run, so they are "
+                f"not taken in: {merged.complaint}"
+            )
+            return
+        record_clone(self._state, replace(known, base=tip))
+        if count:
+            yield f"took in {plural(count, 'commit')} made on {known.target}; later work is merged onto them"
