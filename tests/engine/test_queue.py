@@ -54,7 +54,7 @@ def test_the_head_is_proved_on_the_tip_and_lands() -> None:
 def test_entries_behind_the_head_are_proved_on_top_of_it() -> None:
     queue, keys = _start(_queue(1, 2, 3, 4), speculate=2)
     assert keys == ["T:+1", "T:1+2", "T:1.2+3"]
-    assert merged_commit(queue, "") == "T"
+    assert merged_commit(queue, "") == ""
     assert merged_commit(queue, "T:1+2") == "m-T:1+2"
     assert wanted(queue, "T", speculate=2) == ()
 
@@ -186,6 +186,16 @@ def test_a_moved_branch_drops_every_proof() -> None:
     assert obsolete(queue, keys) == tuple(keys)
     assert proved(queue, "T:+1", passed=True) == queue
     assert [build.key for build in wanted(queue, "P", speculate=1)] == ["P:+1", "P:1+2"]
+
+
+def test_a_tip_that_the_queue_has_not_heard_of_counts() -> None:
+    queue, _ = _start(_queue(1, 2), speculate=1)
+    builds = wanted(queue, "P", speculate=1)
+    assert [(build.key, build.onto_key) for build in builds] == [("P:+1", ""), ("P:1+2", "P:+1")]
+    queue = building(queue, "P:+1", "m1")
+    assert queue.tip == "P"
+    assert merged_commit(queue, builds[1].onto_key) == "m1"
+    assert merged_commit(queue, "T:+1") == ""
 
 
 def test_a_lost_build_is_wanted_again() -> None:

@@ -180,8 +180,9 @@ def failure(queue: Queue, iteration: int) -> Proof | None:
 
 
 def merged_commit(queue: Queue, key: str) -> str:
-    """The merged commit of a build; the tip for the empty key."""
-    return next((proof.merged for proof in queue.proofs if proof.key == key), "") if key else queue.tip
+    """The merged commit of a build. Empty: not known, or the build is to go on the tip, which the caller knows better:
+    the queue may not have heard yet that it moved."""
+    return next((proof.merged for proof in queue.proofs if key and proof.key == key), "")
 
 
 def landed(queue: Queue, iteration: int, tip: str, *, as_proven: bool = True) -> Queue:
