@@ -185,6 +185,10 @@ class Checks(Protocol):
         """Find out which checks pass before any work. A reason not to start the agent for `story`, or None."""
         ...
 
+    def forget_tests(self) -> None:
+        """The next story starts from another commit: count the tests that run there again."""
+        ...
+
 
 class Prover(Protocol):
     """Says what is proven about a story, besides its checks."""

@@ -66,8 +66,7 @@ from ralph.engine.schedule import schedule
 from ralph.engine.settle import Judgement, finish, plan_after, settle, track, trailers_for
 from ralph.engine.workers import Active, Budget, Crew, Lost, QueueRules
 from ralph.host.files import write_bytes
-from ralph.host.git.command import git
-from ralph.host.git.merging import keep_ref, merge_onto, same_but_own
+from ralph.host.git.merging import keep_ref, merge_onto, put_tree, same_but_own
 from ralph.host.git.repo import Repo
 from ralph.prompts.foreign import fence_for, fenced
 from ralph.state.names import PLAN_BEFORE
@@ -110,6 +109,7 @@ class ParallelLoop(Loop):
         self._refusal: Stop | None = None
         self._last: Scheduled | None = None
         self._is_stopping = False
+        self._has_started = False
 
     # The loop
 
@@ -183,8 +183,8 @@ class ParallelLoop(Loop):
                 continue
             if (stop := self._next(reading)) is not None:
                 return stop
-            if self._last is not None and self._last.start:
-                wait = 0.0
+            if self._has_started:
+                self._has_started, wait = False, 0.0
 
     def _next(self, reading: Reading) -> Stop | None:
         """Start what is ready. A reason to stop applies once nothing runs any more."""
@@ -200,6 +200,8 @@ class ParallelLoop(Loop):
         for news in run.agents.news(reading.plan):
             run.journal.write(news)
         scheduled = self._schedule(reading)
+        if scheduled.start and not self._crew.idle(for_proof=False):
+            return None  # a worker for sessions is busy with a proof
         if scheduled.start or not _is_same(scheduled, self._last):
             run.journal.write(scheduled)
         self._last = scheduled
@@ -295,6 +297,7 @@ class ParallelLoop(Loop):
             carried=carried,
         )
         self._crew.assign(worker, ticket)
+        self._has_started = True
         return True
 
     def _number(self) -> int:
@@ -513,7 +516,7 @@ class ParallelLoop(Loop):
                 commit=entry.commit,
             )
         )
-        git(self._repo, "read-tree", "-m", "-u", "HEAD", merged.tree)
+        put_tree(self._repo, merged.tree)
         inspection = run.tree.inspect(checkpoint)
         evidence = active.merged_evidence or active.judged.evidence
         verdict = judge(evidence)
@@ -539,6 +542,8 @@ class ParallelLoop(Loop):
     def _remember(self, record: Record) -> None:
         super()._remember(record)
         event = record.event
+        if isinstance(event, Landing):
+            self._rebase_past(event)
         if isinstance(event, IterationEnded) and event.files:
             known = dict.fromkeys((*self._files.get(event.story, ()), *event.files))
             self._files[event.story] = tuple(known)[:200]
@@ -546,6 +551,13 @@ class ParallelLoop(Loop):
             story = getattr(event, "story", "") or self._story_of(getattr(event, "iteration", 0))
             if story:
                 self._past.setdefault(story, []).append(event)
+
+    def _rebase_past(self, landing: Landing) -> None:
+        """For reviewers and later sessions the work begins where it was merged, not where its worker began."""
+        past = self._past.get(self._story_of(landing.iteration), [])
+        for at, event in enumerate(past):
+            if isinstance(event, IterationStarted) and event.iteration == landing.iteration:
+                past[at] = replace(event, checkpoint={"head": landing.onto}, base=landing.onto)
 
     def _story_of(self, iteration: int) -> str:
         active = self._active.get(iteration)

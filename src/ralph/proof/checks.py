@@ -379,6 +379,10 @@ class Checks:
             known[check.command] = one.tests
         return known
 
+    def forget_tests(self) -> None:
+        """Of every tree: the next story starts from another one."""
+        self._accepted, self._at_start, self._tests = {}, {}, {}
+
     def _known(self, tree: str, identity: str) -> tuple[CheckResult, ...] | None:
         """The last baseline, if it was taken on exactly this tree with these checks."""
         try:

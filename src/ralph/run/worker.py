@@ -67,7 +67,7 @@ from ralph.engine.settle import Judgement, judge_and_record, message_for, undo
 from ralph.host.clocks import SteadyClock
 from ralph.host.files import make_folder, write_bytes, write_text
 from ralph.host.git.command import ask, git
-from ralph.host.git.merging import commit_object, left_markers, without
+from ralph.host.git.merging import commit_object, left_markers, put_tree, without
 from ralph.host.process.channel import Closed, read_frame, write_frame
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.table import ProcessId
@@ -80,7 +80,7 @@ from ralph.run.recovery import end_processes_of, marked
 from ralph.run.repository import ours
 from ralph.run.spec import RunSpec
 from ralph.run.wiring import make_run
-from ralph.run.worker_clone import open_worker_clone, put_tree, reset, write_files
+from ralph.run.worker_clone import open_worker_clone, reset, write_files
 from ralph.sandbox.choice import choose
 from ralph.state.names import ACCEPTANCE, AGENTS_ENDED, LAST_RUN
 from ralph.state.places import plan_state, workspace_state
@@ -296,6 +296,8 @@ class Worker:
         return replace(done, state=self._written(work))
 
     def _end(self, attempt: Attempt, kind: Kind) -> None:
+        """In the worker's own journal. Accepted work is not on the branch yet: the next base may be without it."""
+        kind = Kind.RETURNED if kind.keeps_work else kind
         self._journal.write(
             IterationEnded(iteration=attempt.number, story=attempt.work.story, mode=attempt.mode, kind=kind)
         )
@@ -314,6 +316,8 @@ class Worker:
 
     def _sync(self, base: str, files: Mapping[str, bytes], state: Mapping[str, bytes]) -> None:
         reset(self._spec.repo.root, base)
+        if base != self._base:
+            self._run.proof.checks.forget_tests()
         self._base = base
         taken = ask(self._spec.repo, "for-each-ref", "--format=delete %(refname)", CANDIDATES)
         ask(self._spec.repo, "update-ref", "--stdin", stdin=taken.out)  # the driver has them

@@ -10,7 +10,7 @@ from ralph.core.text import one_line
 from ralph.core.worker import Begin
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.git.command import ask, git, line
-from ralph.host.git.repo import Repo, identify
+from ralph.host.git.repo import identify
 from ralph.host.removal import remove_tree
 from ralph.run.clones import Opened, provide
 from ralph.sandbox.home import own_path
@@ -103,11 +103,6 @@ def write_files(root: Path, files: Mapping[str, bytes]) -> None:
         if not path.is_file() or path.read_bytes() != data:
             make_folder(path.parent)
             write_bytes(path, data, durable=False)
-
-
-def put_tree(repo: Repo, tree: str) -> None:
-    """Bring the files of a tree into the working tree, as uncommitted changes. Files that are alike in both stay."""
-    git(repo, "read-tree", "-m", "-u", "HEAD", tree)
 
 
 def _save(tree: Path, name: str, own: Sequence[str]) -> str:

@@ -335,3 +335,9 @@ def keep_ref(repo: Repo, name: str, commit: str, old: str = "") -> None:
     now = ask(repo, "rev-parse", "--verify", "--quiet", ref)
     if (line(now.out) if now.code == 0 else "") != commit:
         raise MovedMeanwhile(f"{ref} was moved by another process: {moved.complaint}", hint="run again")
+
+
+def put_tree(repo: Repo, tree: str) -> None:
+    """Bring the files of a tree into a clean working tree, as uncommitted changes. Files that are alike stay."""
+    ask(repo, "update-index", "-q", "--refresh")  # read-tree refuses files whose times differ from the index
+    git(repo, "read-tree", "-m", "-u", "HEAD", tree)
