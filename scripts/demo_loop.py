@@ -36,6 +36,7 @@ be reached. The agent of US-001 tries the same.
 def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/demo", description=__doc__)
     parser.add_argument("--layouts", action="store_true", help="show the five layouts instead")
+    parser.add_argument("--parallel", action="store_true", help="show four workers and a merge queue instead")
     parser.add_argument("--plain", action="store_true", help="print lines instead of the live view")
     parser.add_argument("--keep", action="store_true", help="keep the folder and print its path")
     parser.add_argument("--sandbox", action="store_true", help="insist on a sandbox, and show what it refuses")

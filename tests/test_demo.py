@@ -1,11 +1,14 @@
-"""The demo's first story shows the whole review cycle."""
+"""The demos end as they promise: the first story of one shows the whole review cycle, another one the merge queue."""
 
 from __future__ import annotations
 
 import importlib.util
 import json
+import os
+import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -57,3 +60,21 @@ def test_what_its_agent_tries_in_a_sandbox_is_refused(tmp_path: Path) -> None:
     everything = [path.read_bytes() for path in (tmp_path / "state").rglob("*") if path.is_file()]
     assert any(b"No such file" in data for data in everything), "the attempts were made"
     assert not any(b"the private key of the demo" in data for data in everything)
+
+
+def test_parallel_work_that_conflicts_or_breaks_the_merged_tests_is_returned_and_done(tmp_path: Path) -> None:
+    script = EXAMPLE.parent.parent / "scripts" / "demo_parallel.py"
+    env = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, script, "--plain"], env=env, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    queue = done.stdout.partition("What the journal says")[2]
+    returned = re.findall(r"(US-\d+)  returned: (.*)", queue)
+    assert {story for story, why in returned if why.startswith("its changes conflict")} <= {"US-001", "US-002"}
+    assert {story for story, why in returned if why.startswith("green alone, red merged")} <= {"US-003", "US-004"}
+    assert len({story for story, _ in returned}) == 2
+    accepted = re.findall(r"(US-\d+)  accepted", queue)
+    assert sorted(accepted) == [f"US-{number:03}" for number in range(1, 9)]
+    assert "The final tree passes." in queue
+    assert not list(tmp_path.glob("ralph-demo-*")), "nothing is left behind"
