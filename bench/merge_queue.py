@@ -422,7 +422,7 @@ def main() -> int:
     parser.add_argument(
         "--git", action="store_true", help="how long merges take in repositories of 1,000 and 20,000 files"
     )
-    parser.add_argument("--seeds", type=int, default=5, metavar="N", help="simulated runs per figure (default: 5)")
+    parser.add_argument("--seeds", type=int, metavar="N", help="simulated runs per figure (default: 5; --scale: 1)")
     parser.add_argument("--agent", type=float, default=5, metavar="MIN", help="median of a session (default: 5)")
     parser.add_argument(
         "--stories", type=int, default=100, metavar="N", help="stories of a simulated run (default: 100)"
@@ -432,9 +432,9 @@ def main() -> int:
     if options.git:
         merges((1_000, 20_000), options.candidates)
     elif options.scale:
-        scale(options.seeds)
+        scale(options.seeds or 1)
     else:
-        throughput(options.seeds, options.agent * MINUTE, options.stories)
+        throughput(options.seeds or 5, options.agent * MINUTE, options.stories)
     return 0
 
 
