@@ -40,7 +40,7 @@ def verify(args: Namespace) -> int:
         raise SetupError(
             "no check is configured", hint="set the project's test command under `checks:` in .ralph/config.yaml"
         )
-    tell = (lambda result: None) if args.json else _show
+    tell = (lambda result: None) if args.json else show_result
     results = run_checks(chosen, opened.settings.config, opened.ref, os.environ, tell)
     passed = all(result.passed for result in results if result.required)
     if args.final:
@@ -72,7 +72,7 @@ def _remember(opened: OpenPlan, chosen: tuple[ChosenCheck, ...], results: tuple[
     keep_pass(opened.ref, chosen, tree, results, os.environ)
 
 
-def _show(result: CheckResult) -> None:
+def show_result(result: CheckResult) -> None:
     style = "green" if result.passed else "red" if result.required else "yellow"
     word = "passed" if result.passed else "timed out" if result.timed_out else f"failed (exit code {result.code})"
     excuse = " (as before the last run)" if result.failed_before else "" if result.required else " (allowed)"

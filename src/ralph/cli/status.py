@@ -30,6 +30,7 @@ from ralph.planning.waiting import waiting
 from ralph.proof.records import describe_lost, find_lost
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, moved_to, worktrees_of
+from ralph.state.streams import stream_around
 from ralph.workspace.agent_stream import running_sessions
 from ralph.workspace.find import Choice, OpenPlan, find_repo, open_plan, opened_at
 from ralph.workspace.own_files import bookkeeping
@@ -89,9 +90,12 @@ def _in_worktrees(opened: OpenPlan) -> Iterator[str]:
         with contextlib.suppress(PlanError):
             plan = opened_at(ref, opened.settings, os.environ).plan
             state = "was killed" if last.standing is Standing.UNFINISHED else f"stopped: {last.reason}"
+            folder = stream_around(root)
+            where = f"stream {folder.name}" if folder else f"the worktree {root}"
+            again = f"ralph stream build {folder.name}" if folder else "ralph run --worktree"
             yield (
-                f"run {last.run} in the worktree {root} {state}, {plan.count(State.DONE)} of "
-                f"{plural(len(plan.stories), 'story')} done; `ralph run --worktree` continues it"
+                f"run {last.run} in {where} {state}, {plan.count(State.DONE)} of "
+                f"{plural(len(plan.stories), 'story')} done; `{again}` continues it"
             )
 
 

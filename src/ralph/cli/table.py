@@ -31,6 +31,15 @@ Run: run
   note               control:leave_note         leave a note for the next session
   retry              control:retry_stories      give failed stories another chance
   answer             control:answer_question    list open questions, or answer one
+Streams: stream
+  stream             stream:show_list           run several plans at once, each in its own worktree
+  stream new         stream:create              create a stream for a plan
+  stream list        stream:show_list           list the streams, their states and progress
+  stream status      stream:show_status         show one stream in full
+  stream build       stream:build               run the plan of a stream
+  stream stop        stream:stop                stop the run of a stream
+  stream merge       stream:merge               prove and merge a stream into the current branch
+  stream remove      stream:remove              remove a merged stream: worktree, branch and lock
 See what happened: history
   status             status                     show the stories, their states and the last run
   report             report                     show what a run did: stories, commits, cost, questions  runs report

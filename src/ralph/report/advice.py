@@ -28,6 +28,7 @@ from ralph.journal.run_state import RunState
 from ralph.notify.message import Message, Moment
 from ralph.plans.registry import traits
 from ralph.state.names import WORKTREES
+from ralph.state.streams import stream_around
 
 _MOST_NAMED = 3
 
@@ -258,7 +259,10 @@ def _most_frequent(rejected: list[IterationEnded]) -> tuple[str, int]:
 
 def in_worktree(state: RunState, advice: str) -> str:
     """For a run in a worktree, `ralph run` alone would start over in the workspace."""
-    is_there = state.started is not None and Path(state.started.workspace).parent.name == WORKTREES
+    workspace = Path(state.started.workspace) if state.started is not None else Path()
+    if (stream := stream_around(workspace)) is not None:
+        return advice.replace("`ralph run`", f"`ralph stream build {stream.name}`")
+    is_there = state.started is not None and workspace.parent.name == WORKTREES
     return advice.replace("`ralph run`", "`ralph run --worktree`") if is_there else advice
 
 

@@ -43,7 +43,7 @@ Tell = Callable[[str], None]
 _COPIES = "copies.json"
 _CONFIG = ("config.yaml", "configs", "prompts")
 _GIT_NAMES = (".git", "git~1")
-_NOT_COPIED = ("runs", "logs", "archive", "worktrees")
+_NOT_COPIED = ("runs", "logs", "archive", "worktrees", "locks")
 
 
 class Opened(Struct, frozen=True):
@@ -133,7 +133,7 @@ def _begin(spec: RunSpec, plan: Plan, env: Mapping[str, str], tell: Tell) -> Ope
     there = moved_to(ref, root)
     shown = sinks_of(ref, WorkspaceFiles(ref.root), env).paths
     dirty = [entry.path for entry in found.dirty if own.is_ours(entry.path)]
-    copied = dict(_copy_own(ref, repo, clone.root, dirty, shown))
+    copied = dict(copy_own(ref, repo, clone.root, dirty, shown))
     record = Clone(
         workspace=str(ref.root),
         checkout=str(repo.root),
@@ -168,7 +168,7 @@ def _has_other_work(repo: Repo, branch: str, head: str) -> bool:
     return _has(repo, branch) and not _is_ancestor(repo, f"refs/heads/{branch}", head)
 
 
-def _copy_own(
+def copy_own(
     ref: PlanRef, repo: Repo, tree: Path, dirty: Iterable[str], shown: Iterable[Path]
 ) -> Iterator[tuple[str, str]]:
     """Copy Ralph's own files as they are in the checkout, committed or not. Their paths, and what was copied.
@@ -236,15 +236,18 @@ def anchored(config: Config, clone: Clone) -> Config:
 
 
 def provide(opened: Opened, config: Config, env: Mapping[str, str]) -> None:
+    tree = opened.repo.root
+    copy_dependencies(identify(Path(opened.clone.checkout)), tree, tree.parent / _COPIES, config)
+
+
+def copy_dependencies(repo: Repo, tree: Path, record: Path, config: Config) -> None:
     """Copy what git does not track and the project needs: installed dependencies, and files that the user lists."""
-    checkout, tree = Path(opened.clone.checkout), opened.repo.root
-    repo = identify(checkout)
+    checkout = repo.root
     own = [path for path in config.sandbox.files if not path.startswith("~/")]
     listed = [*listed_files(checkout, config.proof.files), *listed_files(checkout, own, "sandbox.files")]
     inner = [*dependency_folders(repo), *listed]
     for path in inner:
         own_path(tree, path, is_folder=(checkout / path).is_dir())
-    record = tree.parent / _COPIES
     Copies(record, [(checkout, tree)]).sync([(checkout / path, tree / path) for path in inner])
 
 

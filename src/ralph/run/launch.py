@@ -8,7 +8,7 @@ import shlex
 import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -19,7 +19,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.budget.settings import ledger_of, plan_name
 from ralph.config.checks import choose, proof_needed
 from ralph.config.trust import Verdict
-from ralph.core.errors import PlanError, RalphError, SetupError, UsageError
+from ralph.core.errors import LockHeld, PlanError, RalphError, SetupError, UsageError
 from ralph.core.events import AgentStarted, AnyEvent, Noted, RunStarted
 from ralph.core.history import History, fold
 from ralph.core.moves import Stop
@@ -63,6 +63,7 @@ from ralph.state.clones import Clone, has_more, read_clone, users_own
 from ralph.state.names import AGENTS_ENDED, ALIVE, GIT_LOCK, LAST_RUN, RUN_LOCK
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import forget_open_run, journal_path, moved_to, new_run_id, record_open_run
+from ralph.state.streams import main_workspace, stream_around, stream_folder, stream_lock, stream_name
 from ralph.workspace.control import Control as RequestedControl
 from ralph.workspace.control import carry_over
 from ralph.workspace.find import find_repo, open_ref, store_for
@@ -226,6 +227,8 @@ def wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tel
     if spec.is_parallel:
         wanted = "clone"  # work is merged where nobody else works
     state = plan_state(spec.ref, env)
+    if stream_around(spec.ref.root):
+        return False  # it is a worktree of its own
     if (known := read_clone(state)) is not None and has_more(known, state, env):
         return True  # its work is not in the checkout yet
     if wanted == "in-place" or (wanted == "auto" and (chosen.backend is None or not chosen.backend.MOUNTS)):
@@ -277,9 +280,11 @@ def _locked(
     target = clone.target if clone else ""
     shown = target if spec.config.workspace != "clone" else ""
     pusher = [Pusher(spec.repo, env, tell, stop, target)] if spec.config.push == "after-story" else []
-    # The plan's lock and the working tree's: two runs in one tree would take each other's changes for their own.
-    locks = Lock(state / RUN_LOCK).held_by(owner), Lock(spec.repo.git_dir / GIT_LOCK).held_by(owner)
-    with locks[0], locks[1], marked(state), confined(spec, chosen, clone, env, tell) as confinement:
+    with (
+        _all_locks(spec, state, owner),
+        marked(state),
+        confined(spec, chosen, clone, env, tell) as confinement,
+    ):
         closed = close_killed_runs(spec, files, env, stop, clock, confinement)
         found = situation(spec.repo)
         if not closed.what:  # what was recovered is told by the run
@@ -298,6 +303,26 @@ def _locked(
         for push in pusher:
             push.finish(ended)
         return ended
+
+
+@contextmanager
+def _all_locks(spec: RunSpec, state: Path, owner: Owner) -> Iterator[None]:
+    """The plan's lock, the working tree's (two runs in one tree would take each other's changes for their own), and the
+    lock of the plan's stream, if there is one."""
+    root, name = main_workspace(spec.ref.root), stream_name(spec.ref)
+    paths = [state / RUN_LOCK, spec.repo.git_dir / GIT_LOCK]
+    if (folder := stream_around(spec.ref.root)) is not None:
+        name = folder.name
+    if stream_folder(root, name).is_dir():
+        paths.append(stream_lock(root, name))
+    with ExitStack() as stack:
+        for path in paths:
+            try:
+                stack.enter_context(Lock(path).held_by(owner))
+            except LockHeld as error:  # seed 000: "Another agent is running. Use stream mode for parallel builds."
+                streams = "`ralph stream new` lets another plan run at the same time, in a worktree of its own"
+                raise LockHeld(str(error), hint=f"{error.hint}; {streams}") from None
+        yield
 
 
 def _journaled(

@@ -21,6 +21,7 @@ from ralph.run.spec import RunSpec
 from ralph.run.worktrees import branch_of
 from ralph.setup.repository import is_only_added, keep_out_of_commits
 from ralph.state.places import plan_state
+from ralph.state.streams import stream_around
 from ralph.workspace.find import store_for
 from ralph.workspace.own_files import Bookkeeping, bookkeeping
 
@@ -43,7 +44,8 @@ def make_ready(spec: RunSpec, plan: Plan, found: Situation, env: Mapping[str, st
     branch = found.branch or ""
     config = spec.config.branch
     wanted = plan.branch or (f"{config.prefix}{spec.ref.name}" if config.auto_create else "")
-    if not wanted or wanted == branch or branch == branch_of(spec.ref, spec.repo.root.name) or spec.is_clone:
+    is_ours = spec.is_clone or branch == branch_of(spec.ref, spec.repo.root.name) or stream_around(spec.ref.root)
+    if not wanted or wanted == branch or is_ours:
         return branch
     if not config.auto_create:
         if has_branch(spec.repo, wanted):  # it may hold the work of earlier runs

@@ -27,6 +27,7 @@ RESCUE_INDEX = "rescue-index"
 RUNS, PLANS, PLANNING, WORKTREES = "runs", "plans", "planning", "worktrees"
 CLONES, SANDBOX, WORKERS = "clones", "sandbox", "workers"
 HUB = "hub.git"
+STREAMS, MERGES = "streams", "merges"
 
 # Of the sandbox of a workspace.
 AGENT_HOME, CHECK_HOME, AGENT_OBJECTS, AGENT_GIT = "agent-home", "check-home", "objects.git", "agent-git"
@@ -95,6 +96,8 @@ FILES = tuple(
         (f"WORKSPACE/{RESCUE_INDEX}", "cli", "the index with which `ralph rescue` reapplies work"),
         (f"WORKSPACE/{PLANNING}/", "planning", "drafts, and journals and raw output of the planning agent"),
         (f"WORKSPACE/{WORKTREES}/RUN/", "run", "the git worktree of a run"),
+        (f"WORKSPACE/{STREAMS}/", "run", "what each stream was made from"),
+        (f"WORKSPACE/{MERGES}/STREAM/", "run", "the merged tree of a stream, while its checks run"),
         (f"WORKSPACE/{CLONES}/PLAN/", "run", "the clone in which agents work, a git worktree for the loop"),
         (f"WORKSPACE/{WORKERS}/NUMBER/", "run", "the state folder of a worker, with its clone"),
         (f"WORKSPACE/{HUB}/", "run", "the bare repository through which machines of a cluster exchange work"),

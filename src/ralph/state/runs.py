@@ -22,6 +22,7 @@ from ralph.host.files import make_folder, read_bytes, read_state, write_bytes
 from ralph.state.locks import is_at_work
 from ralph.state.names import JOURNAL, LAST_RUN, OPEN_RUNS, RUNS, WORKTREES
 from ralph.state.places import as_text, plan_state, state_home, workspace_id, workspace_state
+from ralph.state.streams import main_workspace, stream_folders
 
 
 def new_run_id(now: float) -> str:
@@ -119,9 +120,12 @@ def _file(tree: Path, env: Mapping[str, str]) -> Path:
 
 
 def worktrees_of(root: Path, env: Mapping[str, str]) -> Iterator[tuple[Path, Path]]:
-    """The worktrees of a workspace, oldest first: the folder, and the workspace in it, at the same relative path."""
+    """The worktrees of a workspace: the folder, and the workspace in it, at the same relative path.
+
+    Streams first, then those of `ralph run --worktree`, oldest first.
+    """
     folder = workspace_state(root, env) / WORKTREES
-    for entry in sorted(folder.iterdir()) if folder.is_dir() else ():
+    for entry in (*stream_folders(root), *(sorted(folder.iterdir()) if folder.is_dir() else ())):
         yield entry, Path(os.path.realpath(entry / _inside_repository(root)))
 
 
@@ -132,11 +136,13 @@ def copies_of(root: Path, env: Mapping[str, str]) -> list[Path]:
 
 def family(root: Path, env: Mapping[str, str]) -> list[Path]:
     """The state folders of the workspace that a worktree was created from, and of all its worktrees."""
+    root = main_workspace(root)
     everything = Path(os.path.realpath(state_home(env)))
     above = (folder.parent for folder in root.parents if folder.name == WORKTREES)
     home = next((folder for folder in above if folder.parent == everything), workspace_state(root, env))
     trees = sorted((home / WORKTREES).iterdir()) if (home / WORKTREES).is_dir() else ()
-    return [home, *(workspace_state(tree / _inside_repository(root), env) for tree in trees)]
+    inside = _inside_repository(root)
+    return [home, *(workspace_state(tree / inside, env) for tree in (*stream_folders(root), *trees))]
 
 
 def _inside_repository(root: Path) -> Path:

@@ -138,14 +138,20 @@ def _branch_of(ref: PlanRef) -> str:
 
 
 def _how_to_choose(ref: PlanRef) -> str:
+    flags = {"prd": "--prd", "ralph_dir": "--ralph-dir", "feature": "-f", "layout": "--layout"}
+    return " ".join(f"{flags[name]} {value}" for name, value in plan_options(ref).items())
+
+
+def plan_options(ref: PlanRef) -> dict[str, str]:
+    """The options of the command line that choose this plan, by their attribute."""
     known = traits(ref.layout)
     if known.naming is Naming.NUMBERED:
-        return f"--prd {ref.name.removeprefix('PRD-')}"
+        return {"prd": ref.name.removeprefix("PRD-")}
     if known.any_folder and ref.folder.parent == ref.root:
-        return f"--ralph-dir {ref.folder.name}"
+        return {"ralph_dir": ref.folder.name}
     if known.naming is Naming.NAMED and ref.folder.parent.name == ".ralph":
-        return f"-f {ref.name}" + (" --layout " + ref.layout)
-    return f"--layout {ref.layout}"
+        return {"feature": ref.name, "layout": ref.layout}
+    return {"layout": ref.layout}
 
 
 def current_branch(root: Path) -> str:

@@ -30,6 +30,7 @@ from ralph.core.secrets import sealed
 from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
 from ralph.state.locks import is_below_run
 from ralph.state.places import as_text, trust_file
+from ralph.state.streams import main_workspace
 
 LIMIT = 16 * 1024 * 1024
 _YES = frozenset({"1", "true", "yes", "on"})
@@ -98,8 +99,17 @@ def _as_json(value: object) -> str:
 
 
 def read_record(root: Path, env: Mapping[str, str], report: Callable[[str], None] | None = None) -> Record:
-    """The commands trusted so far. A damaged file is kept aside, and nothing is trusted."""
-    file = trust_file(root, env)
+    """The commands trusted so far. A damaged file is kept aside, and nothing is trusted.
+
+    In a stream, what is trusted in the workspace that it was made from is trusted too.
+    """
+    if (main := main_workspace(root)) != root:
+        own = _read_file(trust_file(root, env), report)
+        return Record(workspace=as_text(root), sources={**read_record(main, env, report).sources, **own.sources})
+    return _read_file(trust_file(root, env), report)
+
+
+def _read_file(file: Path, report: Callable[[str], None] | None) -> Record:
     if not file.exists():
         return Record()
     try:
