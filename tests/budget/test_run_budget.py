@@ -23,6 +23,7 @@ from ralph.host.process.tree import identify
 from ralph.journal.ledger import Ledger, Reserve, Settle
 from ralph.journal.records import read
 from ralph.run.replay import replay
+from support.cli import ralph
 from support.spenders import Spender, idles, works
 
 THREE = [[works(1, usd=0.4, input=100)], [works(2, usd=0.7, input=200)], [works(3, usd=0.2, input=300)]]
@@ -427,3 +428,23 @@ def test_a_dry_run_shows_the_limit_the_client_would_get_and_when_nothing_is_left
     assert not list(project.state.glob("*/spending.*"))
     assert project.run().code == 4
     assert "Nothing to work on: budget" in project.run("--dry-run").out
+
+
+def test_workers_share_the_budget_of_the_run(tmp_path: Path) -> None:
+    project = Spender(tmp_path, THREE)
+    ran = ralph("run", "--plain", "--max-cost", "9", "--parallel", "3", cwd=project.root, env=project.env)
+    assert ran.code == 0, ran.out
+    held: dict[str, float] = {}
+    spent = 0.0
+    for event in project.events():
+        if isinstance(event, Reserved):
+            assert event.usd is not None
+            held[event.id] = event.usd
+            assert spent + sum(held.values()) <= 9
+        elif isinstance(event, Charged):
+            held.pop(event.id)
+            spent += event.usd or 0
+    assert held == {}
+    first = [event.usd for event in of(project.events(), Reserved)]
+    assert first[0] == 3, "a third of it"
+    assert replay(read(project.journals()[-1])).differences == ()

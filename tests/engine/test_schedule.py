@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ralph.core.areas import collide
-from ralph.core.events import AnyEvent, Held, PlanSeen, Record, Running, Scheduled
+from ralph.core.events import AnyEvent, Charged, Held, PlanSeen, Record, Reserved, Running, Scheduled
 from ralph.core.history import History, fold
-from ralph.core.money import Budget
+from ralph.core.money import Basis, Budget
 from ralph.core.moves import Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, Order, Plan, State, Story
 from ralph.core.review import Review, ReviewStatus
@@ -171,6 +171,21 @@ def test_a_limit_is_named_while_something_runs_so_that_nothing_more_starts() -> 
     assert result.start == ()
     assert isinstance(result.move, Stop)
     assert result.move.reason is Reason.TIME_CAP
+
+
+def test_what_running_sessions_have_reserved_is_not_spent_twice() -> None:
+    limits = Limits(max_iterations=0, budget=Budget(run_usd=1))
+    history = fold(History(), Reserved(iteration=1, id="r/1/1", usd=1), NOW)
+    result = ask(make(A, B), limits=limits, history=history, running=[at("A", has_started=True)])
+    assert result.start == ()
+    assert isinstance(result.move, Wait)
+    assert result.move.why == "the rest of this run's budget, $1.00, is reserved by running sessions"
+    lost = ask(make(A, B), limits=limits, history=history, running=[at("A", 2)])
+    assert ids(lost) == ["B"], "a session of an iteration that ended without a charge holds nothing"
+    charged = Charged(iteration=1, story="A", id="r/1/1", basis=Basis.REPORTED, usd=0.4)
+    after = fold(history, charged, NOW)
+    assert after.spending.reserved == {}
+    assert ids(ask(make(A, B), limits=limits, history=after, running=[at("A", has_started=True)])) == ["B"]
 
 
 def test_a_stuck_story_is_set_aside_while_others_run() -> None:

@@ -24,11 +24,13 @@ from ralph.core.events import (
     AnyEvent,
     Charged,
     IterationEnded,
+    IterationStarted,
     Noted,
     Record,
     Reserved,
     RunEnded,
     SpendingSeen,
+    WorkerLost,
 )
 from ralph.core.evidence import Ended, How
 from ralph.core.money import (
@@ -39,6 +41,7 @@ from ralph.core.money import (
     Budget,
     Elsewhere,
     Extent,
+    Scope,
     Spending,
     amount_of,
     dollars,
@@ -83,6 +86,8 @@ class Account(Struct, frozen=True):
     prices: Callable[[], PriceTable]
     review: bool = False
     acceptance: bool = False
+    workers: int = 1
+    """Sessions that may run at the same time."""
     only: Sequence[str] = ()
     """The stories named with --story; empty: all."""
 
@@ -101,6 +106,7 @@ def account_of(
         prices,
         review=config.review.when == "always",
         acceptance=config.acceptance != "off",
+        workers=config.parallel,
         only=only,
     )
 
@@ -118,6 +124,8 @@ class RunBudget:
         self._begun: float | None = None
         self._foreseen: tuple[int, Amount] | None = None
         self._sessions = 0
+        self._running: set[int] = set()
+        """Iterations with several workers that have not ended."""
         self._aside: set[str] = set()
         self._warned: set[str] = set()
         journal.listen(self._listen)
@@ -223,7 +231,7 @@ class RunBudget:
         self, task: Task, name: str, cap: int | None, elsewhere: Elsewhere
     ) -> tuple[int | None, Outcome | None]:
         limits = [
-            *rooms(self._budget, self._spending.run, elsewhere),
+            *rooms(self._budget, self._spending.run, elsewhere, self._spending.held_by(self._running)),
             *story_rooms(self._budget, self._spending.of(task.story) if task.story else NOTHING),
         ]
         for room in limits:
@@ -231,10 +239,11 @@ class RunBudget:
                 why = f"{room.key} is {figure(room, room.limit)}; {figure(room, room.spent)} spent"
                 return None, Outcome(trouble=Trouble.BUDGET, detail=why)
             if room.is_taken:  # another run was first; not the fault of this attempt
-                why = f"another run has reserved the rest of {room.key}"
+                who = "other sessions of this run have" if room.scope is Scope.RUN else "another run has"
+                why = f"{who} reserved the rest of {room.key}"
                 return None, Outcome(trouble=Trouble.TRANSPORT, detail=why)
         book = self._ledger.book
-        allowed = share(limits, cap, book.costliest)
+        allowed = share(limits, cap, book.costliest, self._account.workers)
         counted = [room.left for room in limits if not room.is_money]
         tokens = min([*counted, book.largest]) if counted else 0
         me = identify(os.getpid())
@@ -304,6 +313,11 @@ class RunBudget:
     def _listen(self, record: Record) -> None:
         event, t = record.event, record.t
         self._spending = spend(self._spending, event)
+        match event:
+            case IterationStarted(iteration=number, worker=worker) if worker:
+                self._running.add(number)
+            case WorkerLost(iteration=number) | IterationEnded(iteration=number):
+                self._running.discard(number)
         match event:
             case IterationEnded(kind=kind) if kind not in _FREE:
                 self._iterations += 1

@@ -6,7 +6,7 @@ Pure.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from enum import StrEnum
 
 import msgspec
@@ -165,9 +165,9 @@ class Room(Struct, frozen=True):
         return f"budget.{self.scope.value}_{'usd' if self.is_money else 'tokens'}"
 
 
-def rooms(budget: Budget, run: Amount, elsewhere: Elsewhere) -> Iterator[Room]:
-    """Every budget that is set, except those of stories."""
-    yield from _both(Scope.RUN, budget.run_usd, budget.run_tokens, run, NOTHING)
+def rooms(budget: Budget, run: Amount, elsewhere: Elsewhere, held: Amount = NOTHING) -> Iterator[Room]:
+    """Every budget that is set, except those of stories. `held`: reserved by running sessions of this run."""
+    yield from _both(Scope.RUN, budget.run_usd, budget.run_tokens, run, held)
     yield from _both(Scope.DAY, budget.day_usd, budget.day_tokens, elsewhere.day, elsewhere.held)
     yield from _both(Scope.WORKSPACE, budget.workspace_usd, budget.workspace_tokens, elsewhere.ever, elsewhere.held)
 
@@ -201,16 +201,18 @@ def unaffordable(limits: Iterable[Room], need: Need) -> Room | None:
     return next(short, None)
 
 
-def share(limits: Iterable[Room], session: int | None, costliest: int) -> int | None:
+def share(limits: Iterable[Room], session: int | None, costliest: int, workers: int = 1) -> int | None:
     """Micros that one session may spend. None: no limit.
 
     It takes half of a shared budget, so that others can work too, or all of it if half would hardly be enough for the
-    most expensive session so far.
+    most expensive session so far. Of the run's own budget it takes its share among the workers, by the same rule.
     """
     bounds = [] if session is None else [session]
     for room in limits:
         if room.is_money and room.scope in (Scope.DAY, Scope.WORKSPACE):
             bounds.append(min(max(room.left // 2, 2 * costliest), room.left))
+        elif room.is_money and room.scope is Scope.RUN:
+            bounds.append(min(max(room.left // max(workers, 1), 2 * costliest), room.left))
         elif room.is_money:
             bounds.append(room.left)
     return min(bounds) if bounds else None
@@ -281,6 +283,14 @@ class Spending(Struct, frozen=True):
     elsewhere: Elsewhere = Elsewhere()
     chance: float | None = None
     """Of finishing within the budget."""
+    reserved: dict[str, tuple[int, Amount]] = {}
+    """By ID: the reservations of sessions whose cost is not recorded yet, with their iterations."""
+    held: Amount = NOTHING
+    """Reserved by running sessions of this run, as far as a decision depends on it."""
+
+    def held_by(self, iterations: Collection[int]) -> Amount:
+        """What sessions of these iterations have reserved."""
+        return total(amount for number, amount in self.reserved.values() if number in iterations)
 
     def of(self, story: str) -> Amount:
         return self.stories.get(story, NOTHING)
@@ -289,8 +299,14 @@ class Spending(Struct, frozen=True):
 def spend(spending: Spending, event: Event) -> Spending:
     change = msgspec.structs.replace
     match event:
+        case Reserved(iteration=number, id=name, usd=usd, tokens=tokens):
+            reserved = number, Amount(micros(usd) or 0, whole_tokens(tokens))
+            return change(spending, reserved=spending.reserved | {name: reserved})
         case Charged(story=story, extent=extent):
             amount = amount_of(event)
+            if event.id in spending.reserved:
+                others = {name: each for name, each in spending.reserved.items() if name != event.id}
+                spending = change(spending, reserved=others)
             if not story:
                 return change(spending, run=spending.run + amount)
             stories = spending.stories | {story: spending.of(story) + amount}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import product
 
 
@@ -54,8 +55,16 @@ _HOST = re.compile(r"(?:[\w-]+\.)+(?:com|org|io|net|dev|app|co|ai|edu|gov|local|
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://|^(?:mailto|git@|www\.)", re.IGNORECASE)
 
 
-def paths_in(text: str, *, files_only: bool = False) -> Iterator[str]:
-    """In the order of the text; one path may come several times. `files_only`: no folders."""
+@lru_cache(maxsize=16_384)
+def paths_in(text: str, *, files_only: bool = False) -> tuple[str, ...]:
+    """In the order of the text; one path may come several times. `files_only`: no folders.
+
+    Cached, because a run asks for every open story before each decision.
+    """
+    return tuple(_paths_in(text, files_only=files_only))
+
+
+def _paths_in(text: str, *, files_only: bool) -> Iterator[str]:
     quoted = {word.strip() for word in _TICKS.findall(text)}
     for word in _SPLIT.split(text):
         for each in _spread(word):

@@ -101,14 +101,16 @@ def _with_failure(what: str, said: str) -> str:
 def budget(history: History, limits: Limits, now: float) -> Stop | Wait | None:
     """Money and token budgets: no iteration starts once a budget is spent."""
     taken: Room | None = None
-    for room in rooms(limits.budget, history.spending.run, history.spending.elsewhere):
+    spending = history.spending
+    for room in rooms(limits.budget, spending.run, spending.elsewhere, spending.held):
         if room.is_spent:
             return Stop(Reason.BUDGET, _spent(room))
         if room.is_taken and taken is None:
             taken = room
     if taken is not None:
         rest = figure(taken, taken.limit - taken.spent)
-        return Wait(now + _LOOK_AGAIN, f"the rest of {_NAMES[taken.scope]}, {rest}, is reserved by other runs")
+        who = "running sessions" if taken.scope is Scope.RUN else "other runs"
+        return Wait(now + _LOOK_AGAIN, f"the rest of {_NAMES[taken.scope]}, {rest}, is reserved by {who}")
     return _out_of_reach(history, limits)
 
 

@@ -11,6 +11,7 @@ import msgspec
 from ralph.core.areas import Claims
 from ralph.core.events import Held, Running, Scheduled
 from ralph.core.history import History
+from ralph.core.money import NOTHING
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Work
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.rules import Limits
@@ -92,12 +93,14 @@ def schedule(
 
 def with_running(history: History, running: Sequence[Running], starting: int, now: float) -> History:
     """The history as if running iterations had ended and agents that are about to start had started: both count
-    towards the limits."""
+    towards the limits. What running sessions have reserved is not free."""
+    held = history.spending.held_by({each.iteration for each in running})
     calls = sum(not each.has_started and not each.is_queued for each in running) + starting
     return msgspec.structs.replace(
         history,
         iterations=history.iterations + len(running) + starting,
         calls=(*history.calls, *(now for _ in range(calls))),
+        spending=msgspec.structs.replace(history.spending, held=held) if held != NOTHING else history.spending,
     )
 
 
