@@ -28,7 +28,7 @@ from ralph.journal.statistics import Tally
 from ralph.journal.workers import EntryState, WorkerState, iteration_of
 from ralph.report.report import Report, _work, make_report
 from support.interleaved import Lane, clashing, interleaved, lane_of, serial
-from support.loops import LoopProject, Scenario, reviewed, run_ralph, short, whole
+from support.loops import CONFIG, LoopProject, Scenario, reviewed, run_ralph, short, whole
 
 OFTEN = pytest.mark.parametrize("seed", range(12))
 
@@ -318,3 +318,44 @@ def test_entries_wait_while_another_iteration_lands(tmp_path: Path) -> None:
     sinks(records[landing + 1])
     text = (tmp_path / "progress.md").read_text()
     assert text.index("US-001") < text.index("US-003")
+
+
+def test_a_real_run_that_is_green_alone_and_red_merged(tmp_path: Path) -> None:
+    """Both sessions start from the same commit: each waits for the other one."""
+    here = tmp_path / "here"
+    here.mkdir()
+
+    def first(own: str, other: str) -> str:
+        meet = f"touch {here}/{own}; while [ ! -e {here}/{other} ]; do sleep 0.05; done"
+        return f'    - implement: [{{run: "{meet}"}}, {{write: {{path: src/{own}.flag, text: x}}}}, claim]\n'
+
+    again = "    - implement: [{run: 'rm -f src/*.flag'}, {write: {path: src/again.txt, text: x}}, claim]\n"
+    stories = {"US-001": "Say one", "US-002": "Say two"}
+    script = f"stories:\n  US-001:\n{first('one', 'two')}{again}  US-002:\n{first('two', 'one')}{again}"
+    check = "if [ -e src/one.flag ] && [ -e src/two.flag ]; then echo both; exit 1; fi\n"
+    config = f"{CONFIG}sandbox: {{use: none}}\nproof: {{minimum: unproven}}\n"
+    made = LoopProject.make(tmp_path / "made", Scenario("feature", stories, script, [], check=check, config=config))
+    done = run_ralph(made, "run", "--plain", "--parallel", "2")
+    assert done.code == 0, done.err
+    back = re.search(r"\[(\d) (US-\d+)\] ↩ returned US-\d+: green alone, red merged: check 'words'", done.out)
+    assert back, done.out
+    worker, story = back.groups()
+    other = "US-002" if story == "US-001" else "US-001"
+    assert "returned   1 iteration (1 green alone, red merged" in done.out
+
+    report = run_ralph(made, "report").out
+    assert f"was green alone and red merged with {other}: check 'words' failed" in report
+    assert run_ralph(made, "report", "--json").json["clashes"][0]["merged_meanwhile"] == [other]
+    lines = run_ralph(made, "log", "--worker", worker).out.splitlines()
+    assert lines
+    assert all(f"[{worker} US-" in line for line in lines)
+    lines = run_ralph(made, "log", "--story", story).out.splitlines()
+    assert len(lines) >= 4
+    assert all(re.search(rf"\[\d {story}\]", line) for line in lines)
+    assert "both" in run_ralph(made, "log", "--check", "--story", story).out
+    assert run_ralph(made, "log", "--check", "--story", other).code != 0
+    assert run_ralph(made, "log", "--worker", "77").code != 0
+    assert f"implement {other}" in run_ralph(made, "log", "--agent", "--story", other).out
+    assert ", 2 workers, " in run_ralph(made, "runs").out
+    sections = (made.plan.parent / "progress.txt").read_text().split("\n---\n")
+    assert sum(f"Story: {story} " in part for part in sections) == 2

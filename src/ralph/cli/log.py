@@ -51,9 +51,7 @@ class Session(Struct):
 
     @property
     def raw(self) -> Path:
-        own = raw_log(self.run, self.started, os.environ)
-        # A worker writes it in its own state folder.
-        return Path(self.ended.raw) if self.iteration.worker and self.ended and self.ended.raw else own
+        return raw_log(self.run, self.started, os.environ, self.iteration.worker)
 
 
 def show_transcript(records: Iterable[Record], wanted: str, *, as_json: bool) -> int:

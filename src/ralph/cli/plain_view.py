@@ -66,7 +66,7 @@ from ralph.core.moves import Reason
 from ralph.core.plan import Mode, State
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
-from ralph.journal.workers import Activity
+from ralph.journal.workers import Activity, is_rescued
 
 
 class PlainView:
@@ -159,6 +159,8 @@ def _text(record: Record, state: RunState, verbose: bool) -> str:
             return paint(f"final checks: {checks_passed(results)}{exceptions(results)}", "green")
         case Proved():
             return paint("final checks failed", "red")
+        case Noted(text=text) if state.is_parallel and sum(note.text == text for note in state.notes) > 1:
+            return ""  # every worker says it
         case Noted(text=text, warning=warning):
             return paint(one_line(text), "yellow" if warning else "dim")
         case RunEnded(reason=reason, detail=detail):
@@ -315,7 +317,7 @@ def _ended(event: IterationEnded, state: RunState) -> str:
         facts.append(money(event.cost_usd))
     if event.commit:
         facts.append(f"commit {event.commit[:9]}")
-    if event.rescue:
+    if is_rescued(event):
         facts.append("work saved: `ralph rescue list`")
     word, headline = event.kind.value, event.headline
     if event.mode is Mode.REVIEW and headline.startswith(_CHANGES):  # the review is accepted, the story is not

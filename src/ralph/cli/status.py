@@ -14,7 +14,7 @@ from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
 from ralph.cli.plain_view import RUNNING_ITERATIONS, checks_line, position
 from ralph.cli.show import as_json, cells, cut, fit, grades_line, id_width, line_width, progress_bar, story_lines
 from ralph.cli.words import TERMINAL_CLOSED, duration, money, tokens, until_when
-from ralph.cli.worker_lines import queue_lines, returned_line, worker_lines, workers_document
+from ralph.cli.worker_lines import queue_lines, returned_line, worker_lines, workers_document, workers_line
 from ralph.config.schema import minimum_grade
 from ralph.core.agent import Tokens
 from ralph.core.errors import BadData, PlanError, RalphError
@@ -236,7 +236,7 @@ def _progress(now: RunState) -> Iterator[str]:
     """The iteration of the run, its cost, and pending requests."""
     if now.is_parallel:
         busy = sum(worker.is_busy for worker in now.parallel.known.values())
-        yield f"Workers: {busy} of {len(now.parallel.known)} busy"
+        yield f"Workers: {workers_line(now)}; {busy} busy"
         yield from (line for line, _ in worker_lines(now, time.time(), _MOST_WORKERS))
         yield from (line for line, _ in queue_lines(now, time.time(), _MOST_QUEUED))
     elif current := now.current:

@@ -10,7 +10,7 @@ from ralph.cli.report_pages import WHERE
 from ralph.cli.runs import review_lines
 from ralph.cli.show import grades_line, progress_bar
 from ralph.cli.words import duration, exceptions, money, tokens
-from ralph.cli.worker_lines import returned_line
+from ralph.cli.worker_lines import returned_line, workers_line
 from ralph.core.events import OUTSIDE_NOTE
 from ralph.core.moves import Reason
 from ralph.core.plan import State
@@ -53,8 +53,7 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
     if returned := returned_line(state):
         yield f"  {'returned':<10} {returned}"
     if state.is_parallel:
-        lost = f", {state.parallel.lost} lost" if state.parallel.lost else ""
-        yield f"  {'workers':<10} {len(state.parallel.known)}{lost}"
+        yield f"  {'workers':<10} {workers_line(state)}"
     among = "in agents" if state.is_parallel else "of it in the agent"
     in_agent = f", {duration(state.agent_seconds)} {among}" if state.count else ""
     yield f"  {'time':<10} {duration(state.now - state.started_at)}{in_agent}"

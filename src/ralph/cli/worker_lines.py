@@ -45,7 +45,8 @@ def recorded(activity: Activity) -> tuple[Tokens, float | None]:
 
 def worker_lines(state: RunState, now: float, most: int | None = None, used: Used = recorded) -> Iterator[Line]:
     """One line per worker, busy ones first: number, story, mode, time, tokens and cost, what it does."""
-    workers = sorted(state.parallel.known.values(), key=lambda each: (not each.is_busy, each.number))
+    known = (each for each in state.parallel.known.values() if each.is_busy or not each.is_prover)
+    workers = sorted(known, key=lambda each: (not each.is_busy, each.number))
     shown = workers if most is None or len(workers) <= most else workers[: max(most - 1, 0)]
     widest = len(str(max((each.number for each in workers), default=0)))
     stories = max((cells(_story(each, state)) for each in shown), default=0)
@@ -117,7 +118,8 @@ def queue_lines(state: RunState, now: float, most: int | None = None) -> Iterato
     entries = list(state.parallel.queue.values())
     shown = entries if most is None or len(entries) <= most else entries[: max(most - 1, 0)]
     for number, entry in enumerate(shown):
-        yield f"  {'queue' if not number else '':<6} {_entry(entry, now)}", _ENTRY_STYLES.get(entry.state, "")
+        text = _entry(entry, now, is_first=not number)
+        yield f"  {'' if number else 'queue':<6} {text}", _ENTRY_STYLES.get(entry.state, "")
     if rest := entries[len(shown) :]:
         yield f"  {'' if shown else 'queue':<6} … {len(rest)} more", "dim"
 
@@ -125,10 +127,11 @@ def queue_lines(state: RunState, now: float, most: int | None = None) -> Iterato
 _ENTRY_STYLES = {EntryState.WAITING: "dim", EntryState.RED: "red", EntryState.LANDING: "green"}
 
 
-def _entry(entry: Entry, now: float) -> str:
+def _entry(entry: Entry, now: float, *, is_first: bool) -> str:
+    word = "proven" if is_first and entry.state is EntryState.PROVEN else _ENTRY_WORDS[entry.state]
     by = f" on worker {entry.worker}" if entry.worker and entry.state is EntryState.PROVING else ""
     why = f": {one_line(entry.why, 120)}" if entry.why and entry.state is EntryState.RED else ""
-    return f"{one_line(entry.story, 40)} {_ENTRY_WORDS[entry.state]}{by}, {duration(now - entry.since)}{why}"
+    return f"{one_line(entry.story, 40)} {word}{by}, {duration(now - entry.since)}{why}"
 
 
 _ENTRY_WORDS = {
@@ -150,6 +153,13 @@ def result_line(event: IterationEnded) -> Line:
     mark, style = STYLES[event.kind]
     name = one_line(event.story, 40) or event.mode.value
     return f"  {mark} {name} {event.kind.value}: {one_line(event.headline, 200)} ({duration(event.seconds)})", style
+
+
+def workers_line(state: RunState) -> str:
+    """`4 and 1 for proofs, 1 lost`"""
+    provers = sum(each.is_prover for each in state.parallel.known.values())
+    lost = f", {state.parallel.lost} lost" if state.parallel.lost else ""
+    return f"{len(state.parallel.known) - provers}{f' and {provers} for proofs' if provers else ''}{lost}"
 
 
 def returned_line(state: RunState) -> str:

@@ -43,7 +43,7 @@ from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.proof import Grade, count_grades, exam_failure
 from ralph.core.review import approved_at
 from ralph.core.verdict import Kind
-from ralph.journal.workers import Activity, Workers
+from ralph.journal.workers import Activity, Workers, is_rescued
 
 
 class RunState:
@@ -255,7 +255,7 @@ class RunState:
             failure = f"round {number}: no result, {exam_failure(event.headline)}"
             self.exams.append(event.headline if event.kind is Kind.ACCEPTED else failure)
         self.kinds[event.kind] = self.kinds.get(event.kind, 0) + 1
-        if event.rescue:
+        if is_rescued(event):
             self.rescues.append(event.rescue)
         if event.completes:
             is_proven = event.proven or event.grade not in ("", Grade.UNPROVEN)

@@ -32,6 +32,7 @@ from ralph.core.events import (
 from ralph.core.money import micros
 from ralph.core.text import one_line
 from ralph.core.verdict import Kind
+from ralph.core.worker import CANDIDATES
 
 _KEPT = 200
 RED_MERGED = "green alone, red merged"
@@ -111,6 +112,8 @@ class Worker(Struct):
     """Iterations whose merged tree it proves."""
     lost: str | None = None
     """Why it is gone."""
+    iterations: int = 0
+    proofs: int = 0
 
     @property
     def state(self) -> WorkerState:
@@ -119,6 +122,11 @@ class Worker(Struct):
         if self.iteration:
             return WorkerState.WORKING
         return WorkerState.PROVING if self.proving else WorkerState.IDLE
+
+    @property
+    def is_prover(self) -> bool:
+        """It was started for proofs only."""
+        return bool(self.proofs) and not self.iterations
 
     @property
     def is_busy(self) -> bool:
@@ -167,6 +175,7 @@ class Clash(Struct, frozen=True):
 
 class _Landed(Struct, frozen=True):
     story: str
+    commit: str
     files: tuple[str, ...]
 
 
@@ -205,7 +214,10 @@ class Workers:
     def add(self, event: AnyEvent, t: float) -> None:
         match event:
             case WorkerStarted(worker=number):
-                self.known[number] = Worker(number, t, event)
+                worker = self._worker(number, t)
+                if worker.lost is not None:
+                    worker = self.known[number] = Worker(number, t)
+                worker.started = event  # it may have been given work before
             case WorkerLost(worker=number, why=why):
                 worker = self._worker(number, t)
                 worker.lost, worker.since, worker.proving = why, t, ()
@@ -258,6 +270,7 @@ class Workers:
         if event.worker:
             worker = self._worker(event.worker, t)
             worker.iteration, worker.since, worker.proving, worker.lost = event.iteration, t, (), None
+            worker.iterations += 1
 
     def _release(self, number: int, t: float) -> None:
         for worker in self.known.values():
@@ -269,6 +282,7 @@ class Workers:
         if event.worker:
             worker = self._worker(event.worker, t)
             worker.proving, worker.since = event.iterations, t
+            worker.proofs += 1
         for entry in self._entries(event.iterations):
             entry.enter(EntryState.PROVING, t)
             entry.worker, entry.onto, entry.merged = event.worker, event.onto, event.merged
@@ -290,17 +304,27 @@ class Workers:
         if activity is not None and activity.started is not None:
             self._ended.append(activity.started)
             if activity.started.worker and event.commit:
-                self._landed.append(_Landed(event.story, event.files))
+                self._landed.append(_Landed(event.story, event.commit, event.files))
                 self._landings += 1
         self._release(event.iteration, t)
         if not self.known:
             self.open.clear()
             self._between = begin()
 
+    def _merged_since(self, activity: Activity | None) -> list[_Landed]:
+        """What was merged after the commit that an iteration started from."""
+        landed = list(self._landed)
+        if activity is None or activity.started is None:
+            return []
+        for at, each in enumerate(landed):
+            if each.commit == activity.started.base:
+                return landed[at + 1 :]
+        count = self._landings - activity.landed
+        return landed[-count:] if count else []
+
     def _clash(self, event: IterationEnded, activity: Activity | None, entry: Entry | None) -> Clash:
         is_red = event.headline.startswith(RED_MERGED) or (entry is not None and entry.state is EntryState.RED)
-        count = self._landings - activity.landed if activity else 0
-        others = list(self._landed)[-count:] if count else []
+        others = self._merged_since(activity)
         if not is_red:  # the headline of a conflict names the files
             others = [each for each in others if any(path in event.headline for path in each.files)] or others
         names = [each.story for each in others]
@@ -310,6 +334,11 @@ class Workers:
             entry = before
         own = tuple(dict.fromkeys(name for name in names if name != event.story))
         return Clash(event.story, event.iteration, is_red, event.headline, own)
+
+
+def is_rescued(event: IterationEnded) -> bool:
+    """Its work was undone and saved. A candidate that was not merged is kept elsewhere, for the next session."""
+    return bool(event.rescue) and not event.rescue.startswith(CANDIDATES)
 
 
 def iteration_of(event: AnyEvent | None) -> int:

@@ -34,7 +34,7 @@ from ralph.host.git.ignored import LOSSES
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.git.rescue import PREFIX, list_refs
 from ralph.journal.run_state import RunState
-from ralph.journal.workers import Clash, iteration_of
+from ralph.journal.workers import Clash, is_rescued, iteration_of
 from ralph.proof.records import NOT_EXAMINED, NamedCommit, commits_by_story
 from ralph.report.explain import Explanation, explain
 from ralph.report.refused_hosts import RefusedHost, refused_hosts
@@ -411,7 +411,7 @@ def _rejected(records: Iterable[Record], known: set[str] | None) -> tuple[Reject
     found = []
     for record in records:
         event = record.event
-        if isinstance(event, IterationEnded) and event.rescue:
+        if isinstance(event, IterationEnded) and is_rescued(event):
             name = event.rescue.removeprefix(PREFIX)
             is_missing = known is not None and name not in known
             first = (event.story, event.iteration, event.kind.value, event.headline, name)

@@ -34,7 +34,7 @@ from ralph.core.text import clean, one_line
 from ralph.host.process.output import LineSplitter, Oversize
 from ralph.host.process.raw_log import RawTail
 from ralph.journal.run_state import RunState
-from ralph.state.names import RAW
+from ralph.state.names import RAW, WORKERS
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, raw_name
 
@@ -156,14 +156,29 @@ def running_sessions(state: RunState, env: Mapping[str, str]) -> Iterator[AgentS
 def session_stream(state: RunState, session: AgentStarted, env: Mapping[str, str]) -> AgentStream | None:
     if state.started is None:
         return None
-    stream = AgentStream(raw_log(state.started, session, env), session.agent or state.started.agent)
+    started = state.parallel.started(session.iteration)
+    raw = raw_log(state.started, session, env, started.worker if started else 0)
+    stream = AgentStream(raw, session.agent or state.started.agent)
     stream.poll()
     return stream
 
 
-def raw_log(run: RunStarted, session: AgentStarted | AgentEnded, env: Mapping[str, str]) -> Path:
-    folder = journal_path(workspace_state(Path(run.workspace), env), run.run).parent
-    return folder / RAW / raw_name(session.iteration, session.step)
+def raw_log(run: RunStarted, session: AgentStarted | AgentEnded, env: Mapping[str, str], worker: int = 0) -> Path:
+    """While a worker's iteration runs, its log is in the worker's own state folder."""
+    state = workspace_state(Path(run.workspace), env)
+    name = raw_name(session.iteration, session.step)
+    own = journal_path(state, run.run).parent / RAW / name
+    if not worker or own.exists():
+        return own
+    logs = [path for path in (state / WORKERS / str(worker)).glob(f"*/runs/*/{RAW}/{name}") if path.is_file()]
+    return max(logs, key=_age, default=own)
+
+
+def _age(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0
 
 
 def _reader(agent: str) -> Reader | None:
