@@ -45,7 +45,11 @@ def bare(repo: Repo) -> Hub:
 
 def worker(bare: Hub, repo: Repo, folder: Path) -> Path:
     tip = git(repo.root, "rev-parse", "HEAD")
-    hub.checkout(folder, bare, hub.offer(repo, bare, RUN, tip), tip)
+    hub.offer(repo, bare, RUN, tip)
+    folder.mkdir()
+    git(folder, "init", "-q")
+    hub.get(folder, bare, RUN, tip)
+    git(folder, "checkout", "-q", tip)
     return folder
 
 
@@ -85,6 +89,24 @@ def test_cleaning_keeps_what_the_repository_does_not_have(repo: Repo, bare: Hub,
     assert hub.clean(repo, bare, RUN) == (hub.attempt_ref(RUN, "2-1"),)
     assert hub.published(bare, RUN, repo.root) == {"2-1": forgotten}
     assert git(Path(bare.url), "rev-parse", other) == forgotten
+
+
+def test_a_tree_travels_too(repo: Repo, bare: Hub, tmp_path: Path) -> None:
+    clone = worker(bare, repo, tmp_path / "w1")
+    tree = git(repo.root, "rev-parse", f"{commit(repo.root, 'more')}^{{tree}}")
+    hub.offer(repo, bare, RUN, tree)
+    hub.get(clone, bare, RUN, tree)
+    assert git(clone, "ls-tree", "--name-only", tree).split() == ["first", "more"]
+
+
+def test_rescued_work_travels_too(repo: Repo, bare: Hub, tmp_path: Path) -> None:
+    clone = worker(bare, repo, tmp_path / "w1")
+    hub.publish_rescue(clone, bare, RUN, "worker-run")  # there is nothing yet
+    made = commit(clone, "rejected")
+    git(clone, "update-ref", "refs/ralph/rescue/abc/1", made)
+    hub.publish_rescue(clone, bare, RUN, "worker-run")
+    hub.fetch_rescue(repo, bare, RUN, "worker-run")
+    assert git(repo.root, "rev-parse", "refs/ralph/rescue/abc/1") == made
 
 
 def test_the_hub_of_the_user_is_used(repo: Repo, tmp_path: Path) -> None:

@@ -43,7 +43,9 @@ class Begin(Struct, frozen=True, kw_only=True):
     options: Any
     objects: str = "sha1"
     env: dict[str, str] = {}
-    """The environment of the driver, where the worker does not inherit it."""
+    """Variables of the driver that agents need, where the worker does not inherit them."""
+    git_settings: dict[str, str] = {}
+    """Of the user's repository, where the worker cannot read them."""
 
 
 class Ticket(Struct, frozen=True, kw_only=True):
@@ -147,6 +149,8 @@ class Finished(Struct, frozen=True, kw_only=True, tag=True):
     stop: Stop | None = None
     """Why the iteration could not start."""
     state: dict[str, bytes] = {}
+    logs: dict[str, bytes] = {}
+    """Files of the worker's run folder, if it is on another machine."""
 
 
 class Examined(Struct, frozen=True, kw_only=True, tag=True):

@@ -228,7 +228,9 @@ class ParallelLoop(Loop):
             run.rules.limits,
             run.control.clock(),
             running=running,
-            free=max(self._rules.workers - sum(not one.candidate for one in self._active.values()), 0),
+            free=max(
+                min(self._rules.workers - sum(not one.candidate for one in self._active.values()), self._crew.room()), 0
+            ),
             areas={story.id: area for story in open_stories if (area := likely(story, self._files.get(story.id, ())))},
             returns=self._rules.returns,
             needs_setup=not all(marker.exists() for marker in run.rules.setup_markers),

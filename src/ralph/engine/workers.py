@@ -38,6 +38,10 @@ class Budget(Protocol):
 class Crew(Protocol):
     """The workers, wherever they are."""
 
+    def room(self) -> int:
+        """How many more sessions can start now, as far as the workers are concerned."""
+        ...
+
     def idle(self, *, for_proof: bool) -> int:
         """The number of a worker that has nothing to do, started if necessary; 0: none. Proofs have workers of their
         own, so that they do not wait until a session is over."""

@@ -33,6 +33,8 @@ from ralph.state.places import state_home
 
 SLOT = "agent_slot"
 """The custom resource of a node: how many agents it runs at the same time."""
+PROOF_SLOT = "proof_slot"
+"""The same for proofs of merged work, which do not wait until a session is over."""
 LOOPBACK = "127.0.0.1"
 SETTINGS = {
     "RAY_AUTH_MODE": "token",
@@ -48,6 +50,8 @@ SETTINGS = {
 MARK = "RALPH_CLUSTER"
 _READY = b"Ray runtime started"
 _PATIENCE = 120.0
+_ATTEMPTS = 3
+"""Ray itself gives up on a node that is not there after 30 seconds, which a busy machine may need."""
 _GRACE = 4.0
 _OBJECT_STORE = 80_000_000
 """Bytes. The least that Ray accepts is 75 MiB; nothing of ours is in it."""
@@ -198,6 +202,24 @@ def address_of(on: str, env: Mapping[str, str]) -> str:
     )
 
 
+def require_token(address: str, env: Mapping[str, str]) -> None:
+    if not token_file(env).exists():
+        raise SetupError(
+            f"there is no token for the cluster at {address}",
+            hint=f"`ralph cluster join {address} --token-file FILE` with the token of its head",
+        )
+
+
+def require_cluster(on: str, env: Mapping[str, str]) -> None:
+    """Raises an error if the setting `on` names no cluster that a run could use."""
+    if on != "ray" and not on.startswith("ray://"):
+        raise UsageError(f"on: {on!r} is not a kind of cluster", hint="use `ray`, or `ray://HOST:PORT`")
+    require_ray()
+    address = address_of(on, env)
+    require_token(address, env)
+    require_reachable(address)
+
+
 def client_environment(env: Mapping[str, str]) -> dict[str, str]:
     """Variables that Ray reads when it is imported, for a process that connects to the cluster."""
     return SETTINGS | {"RAY_AUTH_TOKEN_PATH": str(token_file(env)), "RAY_BACKEND_LOG_LEVEL": "error"}
@@ -214,17 +236,22 @@ def _start(env: Mapping[str, str], cluster: Cluster, name: str, slots: int, argu
     argv = [sys.executable, "-m", "ray.scripts.scripts", "start", "--block", "--num-cpus", "0", "--num-gpus", "0"]
     argv += ["--object-store-memory", str(_OBJECT_STORE), *arguments]
     if slots:
-        argv += ["--resources", json.dumps({SLOT: slots})]
-    log = folder_of(env) / f"{name}.log"
-    start_service(
-        argv,
-        label=f"Ray ({name})",
-        env=node_environment(env, cluster),
-        log=log,
-        ready=_READY,
-        patience=_PATIENCE,
-        record=record,
-    )
+        argv += ["--resources", json.dumps({SLOT: slots, PROOF_SLOT: slots})]
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            start_service(
+                argv,
+                label=f"Ray ({name})",
+                env=node_environment(env, cluster),
+                log=folder_of(env) / f"{name}.log",
+                ready=_READY,
+                patience=_PATIENCE,
+                record=record,
+            )
+            break
+        except SetupError:
+            if attempt == _ATTEMPTS:
+                raise  # its log has the reason
     return recorded
 
 

@@ -65,7 +65,7 @@ class Connection(Protocol):
     def kill(self) -> None: ...
 
 
-class _Member:
+class Member:
     def __init__(self, number: int, connection: Connection, begin: Begin) -> None:
         self.number, self.connection, self.begin = number, connection, begin
         self.ready: Ready | None = None
@@ -82,13 +82,16 @@ class LocalCrew:
     ) -> None:
         self._spec, self._clone, self._env, self._stop = spec, clone, env, stop
         self._size, self._provers = size, provers
-        self._members: dict[int, _Member] = {}
+        self._members: dict[int, Member] = {}
         self._lost: list[tuple[int, Lost]] = []
 
     def warm_up(self) -> None:
         """Start the workers for sessions, while the run takes its baseline."""
         for number in range(1, self._size + 1):
             self._member(number)
+
+    def room(self) -> int:
+        return self._size
 
     def idle(self, *, for_proof: bool) -> int:
         numbers = range(1, self._size + 1)
@@ -101,12 +104,12 @@ class LocalCrew:
             self._member(fresh)
         return fresh
 
-    def _member(self, number: int) -> _Member:
+    def _member(self, number: int) -> Member:
         member = self._members.get(number)
         if member is None:
             begin = self._begin(number)
             make_folder(begin.home, private=True)
-            member = self._members[number] = _Member(number, self._connect(begin), begin)
+            member = self._members[number] = Member(number, self._connect(begin), begin)
             self._send(member, begin)
         return member
 
@@ -140,7 +143,7 @@ class LocalCrew:
         if worker in self._members:
             self._send(self._members[worker], Reply(number, value))
 
-    def _send(self, member: _Member, order: object) -> None:
+    def _send(self, member: Member, order: object) -> None:
         try:
             member.connection.send(pickle.dumps(order))
         except Closed:
@@ -185,7 +188,7 @@ class LocalCrew:
         if not self._stop.requested:
             self._stop.drain()
 
-    def _last_words(self, member: _Member) -> str:
+    def _last_words(self, member: Member) -> str:
         code = member.connection.ended(1.0)
         with contextlib.suppress(OSError):
             lines = (member.begin.home / _STDERR).read_text("utf-8", "replace").strip().splitlines()
@@ -193,11 +196,11 @@ class LocalCrew:
                 return f"exit code {code}: {lines[-1][:200]}"
         return f"exit code {code}"
 
-    def _bury(self, member: _Member, why: str) -> None:
+    def _bury(self, member: Member, why: str) -> None:
         self._end(member)
         self._lost.append((member.number, Lost(why)))
 
-    def _end(self, member: _Member) -> None:
+    def _end(self, member: Member) -> None:
         self._members.pop(member.number, None)
         member.connection.kill()
         if member.ready is not None:

@@ -3,8 +3,9 @@
 Every attempt has a ref of its own, which is created once and never moved: a worker that was given up and comes back
 cannot overwrite the work of another. A ref is deleted only when the run's own repository has its commit under a ref.
 
-    refs/ralph/runs/RUN/base/COMMIT        where workers start from
-    refs/ralph/runs/RUN/attempt/NAME       what a worker finished
+    refs/ralph/runs/RUN/base/OBJECT           commits and trees that workers start from
+    refs/ralph/runs/RUN/attempt/NAME          what a worker finished
+    refs/ralph/runs/RUN/rescue/WORKER/NAME    what a worker put aside
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from ralph.state.names import HUB
 from ralph.state.places import workspace_state
 
 _ROOT = "refs/ralph/runs"
+_RESCUE = "refs/ralph/rescue/"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,99}")
 _COMMIT = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _PATIENCE = 300.0
@@ -79,7 +81,7 @@ def attempt_ref(run: str, name: str) -> str:
 
 
 def offer(repo: Repo, hub: Hub, run: str, commit: str) -> str:
-    """Push a commit from which workers start. Returns its ref. It may be there already."""
+    """Push a commit or a tree that workers start from. Returns its ref. It may be there already."""
     ref = base_ref(run, commit)
     answer = _ask(hub, repo.root, "push", "--quiet", "--no-verify", hub.url, f"{commit}:{ref}")
     if answer.code:
@@ -124,24 +126,52 @@ def fetch(repo: Repo, hub: Hub, ref: str, commit: str) -> None:
         raise SetupError(f"the hub has {found[:12]} as {ref}, not {commit[:12]}")
 
 
-def checkout(folder: Path, hub: Hub, ref: str, commit: str) -> None:
-    """Bring a base into a worker's clone, which need not exist yet, and check it out there."""
-    if not (folder / ".git").exists():
-        make_folder(folder)
-        git(folder, "init", "--quiet", "--template=")
+def drop(repo: Repo, hub: Hub, ref: str, commit: str) -> None:
+    """Delete a ref whose commit the repository has under a ref of its own, unless it has moved."""
+    if _is_reachable(repo, commit):
+        _ask(hub, repo.root, "push", "--quiet", "--no-verify", f"--force-with-lease={ref}:{commit}", hub.url, f":{ref}")
+
+
+def get(folder: Path, hub: Hub, run: str, wanted: str) -> None:
+    """Bring a commit or a tree that the run offers into a worker's repository, unless it is there."""
+    if ask(folder, "cat-file", "-e", _commit(wanted)).code == 0:
+        return
+    ref = base_ref(run, wanted)
     answer = _ask(hub, folder, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", hub.url, f"+{ref}:{ref}")
     if answer.code:
         raise _failed(hub, "fetch", answer)
-    git(folder, "checkout", "--quiet", "--force", "--detach", _commit(commit))
+
+
+def publish_rescue(folder: Path, hub: Hub, run: str, worker: str) -> None:
+    there = f"{_ROOT}/{_name(run)}/rescue/{_name(worker)}/*"
+    if ask(folder, "for-each-ref", "--count=1", _RESCUE).out.strip():
+        answer = _ask(hub, folder, "push", "--quiet", "--no-verify", hub.url, f"{_RESCUE}*:{there}")
+        if answer.code:
+            raise _failed(hub, "push", answer)
+
+
+def fetch_rescue(repo: Repo, hub: Hub, run: str, worker: str) -> None:
+    refs = f"{_ROOT}/{_name(run)}/rescue/{_name(worker)}/*:{_RESCUE}*"
+    answer = _ask(hub, repo.root, "fetch", "--quiet", "--no-tags", "--no-write-fetch-head", hub.url, refs)
+    if answer.code:
+        raise _failed(hub, "fetch", answer)
+
+
+def runs(hub: Hub, folder: Path) -> tuple[str, ...]:
+    """The runs that have attempts on the hub, oldest first."""
+    found = (ref.removeprefix(f"{_ROOT}/").partition("/") for ref in _refs(hub, folder, f"{_ROOT}/*"))
+    return tuple(sorted({run for run, _, rest in found if rest.startswith("attempt/")}))
 
 
 def clean(repo: Repo, hub: Hub, run: str) -> tuple[str, ...]:
     """Delete the refs of an ended run from the hub, except those whose commit no ref of the repository reaches.
 
-    Returns those that stay. Each deletion is refused if the ref has moved since it was read.
+    What workers started from came from that repository. Returns the refs that stay. Each deletion is refused if the
+    ref has moved since it was read.
     """
     refs = _refs(hub, repo.root, f"{_ROOT}/{_name(run)}/*")
-    safe = {ref: commit for ref, commit in refs.items() if _is_reachable(repo, commit)}
+    base = f"{_ROOT}/{run}/base/"
+    safe = {ref: commit for ref, commit in refs.items() if ref.startswith(base) or _is_reachable(repo, commit)}
     if safe:
         leases = [f"--force-with-lease={ref}:{commit}" for ref, commit in safe.items()]
         deleted = _ask(hub, repo.root, "push", "--quiet", "--no-verify", *leases, hub.url, *(f":{ref}" for ref in safe))

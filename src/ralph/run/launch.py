@@ -179,6 +179,12 @@ def _refuse_what_cannot_start(prepared: Launched, env: Mapping[str, str]) -> Non
             f"the prompt file {one_line(prompt, 200)} does not exist",
             hint="name an existing file with -p, or leave out -p",
         )
+    if settings.config.on:
+        from ralph.run.cluster import require_cluster
+
+        if prepared.options.once:
+            raise UsageError("--once works on this machine, not on a cluster", hint="leave out --once or --on")
+        require_cluster(settings.config.on, env)
     find_agent(settings.config.agent.name).find(probe(prepared), env.get("PATH", ""))
     if review.enabled:
         refuse_unknown_reviewers(review.reviewers, ref.root)
@@ -395,7 +401,13 @@ def _loop(
         is_merge=config.queue.method == "merge",
     )
     provers = min(1 + config.queue.speculate, config.parallel)
-    crew = LocalCrew(spec, clone, caller.env, caller.stop, size=config.parallel, provers=provers)
+    sizes = {"size": config.parallel, "provers": provers}
+    if config.on:
+        from ralph.run.ray_crew import RayCrew
+
+        crew: LocalCrew = RayCrew(spec, clone, caller.env, caller.stop, **sizes, tell=caller.tell)
+    else:
+        crew = LocalCrew(spec, clone, caller.env, caller.stop, **sizes)
     crew.warm_up()
     budget = run.agents.run
     assert isinstance(budget, RunBudget)

@@ -17,7 +17,7 @@ from msgspec import Struct
 from ralph.core.errors import SetupError
 from ralph.core.text import one_line
 from ralph.host.process.start import run
-from ralph.run.cluster import SLOT, client_environment, require_reachable, token_file
+from ralph.run.cluster import SLOT, client_environment, require_reachable, require_token
 
 _NAMESPACE = "ralph"
 _PATIENCE = 60.0
@@ -41,14 +41,6 @@ def nodes_of(address: str, env: Mapping[str, str]) -> tuple[NodeState, ...]:
     if done.code:
         raise why_not_connected(address, done.err.decode(errors="replace"))
     return msgspec.json.decode(done.out.splitlines()[-1], type=tuple[NodeState, ...])
-
-
-def require_token(address: str, env: Mapping[str, str]) -> None:
-    if not token_file(env).exists():
-        raise SetupError(
-            f"there is no token for the cluster at {address}",
-            hint=f"`ralph cluster join {address} --token-file FILE` with the token of its head",
-        )
 
 
 def why_not_connected(address: str, output: str) -> SetupError:

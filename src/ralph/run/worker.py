@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from typing import IO, Any
 
 import msgspec
@@ -74,21 +75,24 @@ from ralph.host.process.table import ProcessId
 from ralph.host.process.tree import adopt_orphans, identify
 from ralph.host.process.watchdog import Watchdog
 from ralph.journal.records import Journal
+from ralph.run import hub
 from ralph.run.clones import anchored
 from ralph.run.confinement import confined
+from ralph.run.hub import Hub
 from ralph.run.recovery import end_processes_of, marked
 from ralph.run.repository import ours
 from ralph.run.spec import RunSpec
 from ralph.run.wiring import make_run
 from ralph.run.worker_clone import open_worker_clone, reset, write_files
 from ralph.sandbox.choice import choose
-from ralph.state.names import ACCEPTANCE, AGENTS_ENDED, LAST_RUN
+from ralph.state.names import ACCEPTANCE, AGENTS_ENDED, CHECK_OUTPUTS, LAST_RUN, RAW
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path, last_run_id, new_run_id
 
 Send = Callable[[Message], None]
 _OWN = (RunStarted, IterationEnded, RunEnded)
 """Events that the driver does not get: it writes its own."""
+_LONGEST_LOG = 16 << 20
 
 
 class Link:
@@ -168,6 +172,7 @@ class Worker:
         self._has_baseline = False
         self._is_quiet = False
         self._base = begin.base
+        self._hub = Hub(begin.source) if begin.is_hub else None
 
     def work(self) -> None:
         """Until the driver says that it is over."""
@@ -280,6 +285,7 @@ class Worker:
             self._has_baseline = True
         attempt = prepare(run, work, reading, ticket.iteration, ticket.free, ticket.most)
         if ticket.carried:
+            self._get(ticket.carried)
             put_tree(self._spec.repo, ticket.carried)
         acted = act(run, attempt, ticket.feedback, self._admit)
         evidence = acted.evidence
@@ -293,6 +299,9 @@ class Worker:
             undone = undo(run, judged.attempt, judged.verdict, judged.attempt.reading)
             done = Finished(iteration=ticket.iteration, undone=undone)
         self._end(judged.attempt, judged.verdict.kind)
+        if self._hub is not None:
+            hub.publish_rescue(self._spec.repo.root, self._hub, self._begin.run, self._spec.run)
+            done = replace(done, logs=take_logs(self._journal.path.parent))
         return replace(done, state=self._written(work))
 
     def _end(self, attempt: Attempt, kind: Kind) -> None:
@@ -312,9 +321,18 @@ class Worker:
         git(repo, "update-ref", ref, commit)
         for number, made in enumerate(inspection.commits[-1:], 1):
             git(repo, "update-ref", f"{ref}-commits-{number}", made)
+        if self._hub is not None:
+            name = attempt_name(judged.attempt.number, self._spec.run)
+            hub.publish(repo.root, self._hub, self._begin.run, name, commit)
         return commit
 
+    def _get(self, wanted: str) -> None:
+        """A commit or a tree of the driver's, if it is on another machine."""
+        if self._hub is not None:
+            hub.get(self._spec.repo.root, self._hub, self._begin.run, wanted)
+
     def _sync(self, base: str, files: Mapping[str, bytes], state: Mapping[str, bytes]) -> None:
+        self._get(base)
         reset(self._spec.repo.root, base)
         if base != self._base:
             self._run.proof.checks.forget_tests()
@@ -359,12 +377,28 @@ class Worker:
                 begun=run.control.clock(),
             )
             if not number:
+                self._get(order.merged)
                 put_tree(self._spec.repo, order.merged)
             inspection = run.tree.inspect(attempt.checkpoint)
             changed = tuple(path for path in inspection.changed if not run.places.is_own(path))
             more, proof, interrupted = prove(run, attempt, inspection, changed, is_claimed=order.is_claimed)
             checks += more
         return Examined(key=order.key, checks=checks, proof=proof, interrupted=interrupted)
+
+
+def attempt_name(iteration: int, worker_run: str) -> str:
+    """The name of a candidate on the hub. Only this worker has it."""
+    return f"{iteration}-{worker_run}"
+
+
+def take_logs(folder: Path) -> dict[str, bytes]:
+    """Logs of the iteration, by path, removed from here; only the end of a very long one."""
+    logs = {}
+    for path in sorted(path for name in (RAW, CHECK_OUTPUTS) for path in (folder / name).rglob("*")):
+        if path.is_file() and not path.is_symlink():
+            logs[str(path.relative_to(folder))] = path.read_bytes()[-_LONGEST_LOG:]
+            path.unlink()
+    return logs
 
 
 def _follow(watchdog: Watchdog, event: AnyEvent) -> None:
@@ -380,7 +414,8 @@ def serve(receive: Callable[[], bytes], send: Callable[[bytes], None], env: Mapp
         begin = link.order()
         if not isinstance(begin, Begin):
             return 0
-        own = {**env, **begin.env, "RALPH_STATE_HOME": str(begin.home)}
+        home = env["RALPH_STATE_HOME"] if begin.is_hub else str(begin.home)  # that machine knows its own folders
+        own = {**env, **begin.env, "RALPH_STATE_HOME": home}
         os.environ["RALPH_STATE_HOME"] = own["RALPH_STATE_HOME"]
         try:
             Worker(begin, link, stop, own).work()

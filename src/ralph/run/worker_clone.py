@@ -12,7 +12,9 @@ from ralph.host.files import make_folder, write_bytes
 from ralph.host.git.command import ask, git, line
 from ralph.host.git.repo import identify
 from ralph.host.removal import remove_tree
+from ralph.run import hub
 from ralph.run.clones import Opened, provide
+from ralph.run.hub import Hub
 from ralph.sandbox.home import own_path
 from ralph.state.clones import Clone, record_clone
 from ralph.state.names import CLONES
@@ -50,7 +52,9 @@ def open_worker_clone(begin: Begin, env: Mapping[str, str]) -> tuple[Opened, str
         make_folder(tree, private=True)
         kind = (f"--object-format={begin.objects}", f"--initial-branch={BRANCH}")
         git(tree, "init", "--quiet", "--template=", *kind, f"--separate-git-dir={git_dir}")
-    if not begin.is_hub:
+    if begin.is_hub:
+        _set_up_for_hub(begin, tree)
+    else:
         _read_objects_of(Path(begin.source), git_dir)
     reset(tree, begin.base)
     repo = identify(tree)
@@ -65,9 +69,21 @@ def open_worker_clone(begin: Begin, env: Mapping[str, str]) -> tuple[Opened, str
     )
     record_clone(plan_state(begin.ref, env), record)
     opened = Opened(moved_to(begin.ref, root), repo, record)
-    if begin.checkout:
+    if begin.checkout and not begin.is_hub:
         provide(opened, begin.settings.config, env)
     return opened, lost
+
+
+def _set_up_for_hub(begin: Begin, tree: Path) -> None:
+    for key, value in begin.git_settings.items():
+        git(tree, "config", key, value)
+    hub.get(tree, Hub(begin.source), begin.run, begin.base)
+
+
+def settings_of(repository: Path) -> dict[str, str]:
+    """Settings of a repository that decide about files and authors, for a clone on another machine."""
+    answers = {key: ask(repository, "config", "--get", key) for key in _COPIED}
+    return {key: line(answer.out) for key, answer in answers.items() if answer.code == 0}
 
 
 def _read_objects_of(source: Path, git_dir: Path) -> None:
@@ -80,10 +96,8 @@ def _read_objects_of(source: Path, git_dir: Path) -> None:
     if (source / "info" / "exclude").is_file():
         make_folder(git_dir / "info")
         write_bytes(git_dir / "info" / "exclude", (source / "info" / "exclude").read_bytes())
-    for key in _COPIED:
-        known = ask(source, "config", "--get", key)
-        if known.code == 0:
-            git(git_dir, "config", key, line(known.out))
+    for key, value in settings_of(source).items():
+        git(git_dir, "config", key, value)
     tags = git(source, "for-each-ref", "--format=create %(refname) %(objectname)", "refs/tags")
     have = git(git_dir, "for-each-ref", "--format=delete %(refname)", "refs/tags")
     if have or tags:

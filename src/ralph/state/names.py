@@ -18,6 +18,7 @@ CLUSTER = "cluster"
 
 # Of the nodes of a cluster on this machine.
 CLUSTER_RECORD, CLUSTER_TOKEN, CLUSTER_LOCK = "cluster.json", "token", "cluster.lock"
+CLUSTER_WORKERS = "workers"
 
 # Of a workspace.
 TRUST = "trust.json"
@@ -57,6 +58,7 @@ PLAN_AFTER, RULES_BEFORE = "plan.after", "rules.before"
 ALIVE, AGENTS_ENDED = "alive", "agents-ended"
 OUTPUT_LOG, INTERNAL_ERROR, GIT_TRACE = "output.log", "internal-error.log", "git-trace"
 NETWORK_LOG = "network.jsonl"
+RELAY_LOG = "relay.log"
 
 # Of the hooks of one session.
 PLAN_BEFORE, ANSWERED = policy.PLAN_BEFORE, policy.ANSWERED
@@ -87,6 +89,7 @@ FILES = tuple(
         (f"{CLUSTER}/{CLUSTER_RECORD}", "run", "the nodes of a Ray cluster on this machine, with their processes"),
         (f"{CLUSTER}/{CLUSTER_TOKEN}", "run", "the token of that cluster"),
         (f"{CLUSTER}/{CLUSTER_LOCK}", "run", "held while nodes are started and ended"),
+        (f"{CLUSTER}/{CLUSTER_WORKERS}/WORKER/", "run", "the state folder of a worker of the cluster, with its clone"),
         (f"{CLUSTER}/NODE.log", "run", "the output of a node"),
         (f"WORKSPACE/{TRUST}", "workspace", "the commands that the user trusts"),
         (f"WORKSPACE/{CHECKOUT_ID}", "proof", "a random number that names the folder of the proof checkout"),
@@ -144,6 +147,7 @@ FILES = tuple(
         (f"{_RUN}/{AGENTS_ENDED}", "run", "written when the processes of a killed run were ended"),
         (f"{_RUN}/{GIT_TRACE}", "host", "the git commands of the agent"),
         (f"{_RUN}/{NETWORK_LOG}", "sandbox", "every decision of the sandbox's proxy"),
+        (f"{_RUN}/{RELAY_LOG}", "run", "what Ray printed in the process that talks to a cluster"),
         (f"{_RUN}/{OUTPUT_LOG}", "cli", "the output of a detached run"),
         (f"{_RUN}/{INTERNAL_ERROR}", "engine", "the traceback of an iteration that failed by a bug"),
         (f"{_SESSION}/{POLICY}", "session", "the rules of one session, for its hooks"),
