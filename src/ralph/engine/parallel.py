@@ -68,6 +68,7 @@ from ralph.engine.workers import Active, Budget, Crew, Lost, QueueRules
 from ralph.host.files import write_bytes
 from ralph.host.git.merging import keep_ref, merge_onto, put_tree, same_but_own
 from ralph.host.git.repo import Repo
+from ralph.host.git.rescue import PREFIX as RESCUE
 from ralph.prompts.foreign import fence_for, fenced
 from ralph.state.names import PLAN_BEFORE
 
@@ -459,7 +460,10 @@ class ParallelLoop(Loop):
         run = self._run
         self._queue.remove(active.number)
         self._carried[active.story] = (active.candidate, active.base)
-        ref = f"{CANDIDATES}{run.id}/{active.number}"
+        ref = f"{RESCUE}{run.id}/{active.number}"
+        keep_ref(self._repo, ref, active.candidate)
+        with contextlib.suppress(RalphError):
+            keep_ref(self._repo, f"{CANDIDATES}{run.id}/{active.number}", "", active.candidate)
         text = [f"- your earlier work passed its checks, but {why}" if is_clash else f"- {why}"]
         if is_clash:
             text.append(

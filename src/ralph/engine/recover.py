@@ -42,7 +42,6 @@ from ralph.core.run_ports import Attempt
 from ralph.core.text import plural
 from ralph.core.verdict import Kind
 from ralph.core.work_tree import Inspection
-from ralph.core.worker import CANDIDATES
 from ralph.engine.act import examine_again, is_about_the_work
 from ralph.engine.evidence import share
 from ralph.engine.judge import judge
@@ -68,6 +67,7 @@ from ralph.host.file_copies import CopyLost
 from ralph.host.files import read_state
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import RepositoryReplaced
+from ralph.host.git.rescue import PREFIX as RESCUE
 from ralph.host.process.table import ProcessId
 from ralph.host.process.tree import end_left_behind
 from ralph.state.names import AGENTS_ENDED, ALIVE, PLAN_AFTER, PLAN_BEFORE
@@ -207,7 +207,7 @@ def _close_unmerged(run: Run, unmerged: Sequence[Unmerged]) -> str:
     for one in unmerged:
         started, queued = one.started, one.queued
         when = "before this was merged" if queued else "while a worker was at it"
-        ref = f"{CANDIDATES}{run.id}/{started.iteration}" if queued else ""
+        ref = f"{RESCUE}{run.id}/{started.iteration}" if queued else ""
         run.journal.write(
             IterationEnded(
                 iteration=started.iteration,

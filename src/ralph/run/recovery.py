@@ -24,8 +24,10 @@ from ralph.engine.recover import Unmerged, find_open, find_unmerged, recover
 from ralph.engine.run import Control
 from ralph.host.files import keep_aside, make_folder
 from ralph.host.git.locks import clear_stale_locks
+from ralph.host.git.merging import keep_ref
 from ralph.host.git.refs import repair_packed_refs
 from ralph.host.git.repo import Repo, identify
+from ralph.host.git.rescue import PREFIX as RESCUE
 from ralph.host.locks import Lock, Owner
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.tree import end_left_behind
@@ -196,6 +198,9 @@ def _recover_last(
     what = damage + what
     forget_merged(spec.repo, last)
     queued = tuple(one for one in find_unmerged(record.event for record in records) if one.queued and one.judged)
+    for one in queued:
+        if one.queued is not None:
+            keep_ref(spec.repo, f"{RESCUE}{last}/{one.started.iteration}", one.queued.commit)
     return (Recovered(last, 0, what) if what else None), history.feedback, queued
 
 
