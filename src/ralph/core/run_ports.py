@@ -49,6 +49,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     """The reviewer's name, where there are several."""
     most: int = 0
     """The current cap on iterations; 0: no limit, or unknown."""
+    parents: tuple[str, ...] = ()
+    """Further parents of its commit, for a merge commit."""
 
     @property
     def mode(self) -> Mode:

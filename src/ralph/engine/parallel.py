@@ -63,7 +63,7 @@ from ralph.engine.queue import Entry
 from ralph.engine.recover import Unmerged
 from ralph.engine.run import Run
 from ralph.engine.schedule import schedule
-from ralph.engine.settle import Judgement, finish, plan_after, settle, track, trailers_for
+from ralph.engine.settle import Judgement, finish, plan_after, track, trailers_for
 from ralph.engine.workers import Active, Budget, Crew, Lost, QueueRules
 from ralph.host.files import write_bytes
 from ralph.host.git.merging import keep_ref, merge_onto, put_tree, same_but_own
@@ -160,6 +160,9 @@ class ParallelLoop(Loop):
                 self._is_stopping = True
                 self._crew.stop(run.control.stop.signum or 15)
                 self._queue.clear()
+            if run.control.stop.urgent:
+                self._crew.kill()
+                self._by_worker.clear()
             if self._is_stopping and not self._by_worker:
                 self._give_up_queued()
                 said = "`ralph stop --now`" if run.control.wish().now else ""
@@ -425,7 +428,8 @@ class ParallelLoop(Loop):
 
     def _lost(self, worker: int, why: str) -> None:
         number = self._by_worker.pop(worker, 0)
-        self._run.journal.write(WorkerLost(worker=worker, iteration=number, why=one_line(why, 300)))
+        if number or not self._is_stopping:
+            self._run.journal.write(WorkerLost(worker=worker, iteration=number, why=one_line(why, 300)))
         self._queue.lost(worker)
         if active := self._active.get(number):
             self._lost_iteration(active, why)
@@ -528,11 +532,9 @@ class ParallelLoop(Loop):
         verdict = judge(evidence)
         run.journal.write(Judged(active.number, evidence, verdict))
         self._active.pop(active.number)
-        ended = settle(
-            run,
-            Judgement(attempt, evidence, inspection, verdict),
-            commit=run.rules.commits or active.judged.verdict.completes,
-        )
+        if self._rules.is_merge:
+            attempt = replace(attempt, parents=(entry.commit,))
+        ended = self._settle(Judgement(attempt, evidence, inspection, verdict), commit=True)
         self._before = None
         kept = ended.kind.keeps_work
         is_same = kept and same_but_own(self._repo, self._queue.tip(), merged.tree, run.places.is_own)

@@ -284,7 +284,7 @@ def keep(
     necessary an empty one: it carries their proof to clones."""
     trailers = {**trailers_for(run.id, attempt.number, attempt.work.story), **proof}
     extra = [path for path in run.places.written if path.exists()]
-    made = run.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers)
+    made = run.tree.commit(attempt.checkpoint, inspection.tree, extra, message, trailers, attempt.parents)
     put_rules_back(run, attempt.number, attempt.story)  # hooks may run the agent's code
     if made is not None and made.commit:
         run.journal.write(Committed(iteration=attempt.number, commit=made.commit, message=message, files=made.files))

@@ -69,6 +69,10 @@ class Crew(Protocol):
         """End all sessions; the workers still report."""
         ...
 
+    def kill(self) -> None:
+        """End everything at once."""
+        ...
+
     def close(self) -> None: ...
 
 

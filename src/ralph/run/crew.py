@@ -248,6 +248,10 @@ class LocalCrew:
             if member.is_busy:
                 self._send(member, End(signum))
 
+    def kill(self) -> None:
+        for member in list(self._members.values()):
+            self._end(member)
+
     def close(self) -> None:
         """Ask all to end, then end those that have not."""
         for member in self._members.values():

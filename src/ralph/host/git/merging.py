@@ -322,12 +322,6 @@ def same_but_own(repo: Repo, tree_a: str, tree_b: str, is_own: Callable[[str], b
     return all(is_own(change.path) for change in changes(repo, tree_a, tree_b))
 
 
-def put_tree(repo: Repo, tree: str) -> None:
-    """Bring the files of a tree into the working tree, as uncommitted changes. What is the same in HEAD stays."""
-    ask(repo, "update-index", "-q", "--refresh")
-    git(repo, "read-tree", "-m", "-u", "HEAD", tree)
-
-
 def keep_ref(repo: Repo, name: str, commit: str, old: str = "") -> None:
     """Point `refs/ralph/<name>` at a commit, if it still is at `old`; empty: if it does not exist. Safe to repeat.
 
