@@ -179,6 +179,7 @@ COSTS = {
     Kind.TIMED_OUT: (True, True),
     Kind.MISCONFIGURED: (False, False),
     Kind.INTERRUPTED: (False, False),
+    Kind.RETURNED: (False, False),
 }
 
 
