@@ -78,6 +78,7 @@ class MergeQueue:
         """Build and prove what the queue asks for. True: something changed that may be landed at once."""
         rules = self._rules
         tip = self.tip()
+        self._queue = merge_queue.moved(self._queue, tip)  # so that proofs on the old tip are stopped now
         for key in merge_queue.obsolete(self._queue, tuple(self._builds)):
             self._crew.cancel(self._builds.pop(key).worker)
             self._queue = merge_queue.stopped(self._queue, key)
