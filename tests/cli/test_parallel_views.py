@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from ralph.cli.report import screen
 from ralph.cli.report_pages import as_html, as_markdown
 from ralph.cli.show import cells
 from ralph.cli.summary import summary
+from ralph.cli.worker_lines import workers_document
 from ralph.core.events import IterationEnded, IterationStarted, Landing, Record
 from ralph.journal.records import read
 from ralph.journal.run_state import RunState
@@ -215,6 +217,20 @@ def test_workers_and_the_queue_are_in_the_state() -> None:
     red, conflict = state.parallel.clashes
     assert (red.is_red, red.story, red.merged_meanwhile) == (True, "US-002", ("US-001",))
     assert (conflict.is_red, conflict.story, conflict.merged_meanwhile) == (False, "US-003", ("US-001",))
+
+
+def test_the_document_of_the_status_has_workers_iterations_and_the_queue() -> None:
+    document: Any = workers_document(state_of(clashing()))
+    assert [(one["worker"], one["state"], one["iteration"]) for one in document["workers"]] == [
+        (1, "proving", None),
+        (2, "working", 7),
+        (3, "working", 8),
+        (4, "lost", None),
+    ]
+    assert [one["story"] for one in document["open"]] == ["US-005", "US-006", "US-007", "US-008"]
+    assert [(one["story"], one["state"]) for one in document["queue"]] == [("US-005", "proving"), ("US-006", "waiting")]
+    assert document["queue"][0]["since"].startswith("2023-11-14T22:")
+    assert (document["returned"], document["red_merged"]) == (2, 1)
 
 
 def panel(records: list[Record], columns: int, rows: int) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 
 from ralph.cli.output import paint
@@ -190,7 +191,7 @@ def workers_document(state: RunState) -> dict[str, object]:
             {
                 "worker": worker.number,
                 "state": worker.state,
-                "since": worker.since,
+                "since": _iso(worker.since),
                 "iteration": worker.iteration or None,
                 "proving": list(worker.proving),
                 "where": worker.started.where if worker.started else "",
@@ -204,8 +205,8 @@ def workers_document(state: RunState) -> dict[str, object]:
                 "iteration": entry.iteration,
                 "story": entry.story,
                 "state": entry.state,
-                "since": entry.since,
-                "queued": entry.queued,
+                "since": _iso(entry.since),
+                "queued": _iso(entry.queued),
                 "worker": entry.worker or None,
                 "why": entry.why,
             }
@@ -214,6 +215,10 @@ def workers_document(state: RunState) -> dict[str, object]:
         "returned": state.returned,
         "red_merged": state.red_merged,
     }
+
+
+def _iso(t: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(t))
 
 
 def _open_document(activity: Activity) -> dict[str, object]:
@@ -225,7 +230,7 @@ def _open_document(activity: Activity) -> dict[str, object]:
         "story": started.story,
         "mode": started.mode,
         "attempt": started.attempt,
-        "since": activity.since,
+        "since": _iso(activity.since),
         "activity": "checks" if activity.checks_since is not None else "agent" if activity.agent else None,
         "check": activity.check.name if activity.check else None,
         "call": activity.call or None,
