@@ -10,12 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from ralph.guard.decision import judge_command
 from support.cli import ralph
 from support.seed_projects import SeedProject
+from support.terminals import Terminal
 
 WORK = 'mkdir -p src && echo "$1" > "src/$1.txt"\n'
 CLAIM = """echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE"\n"""
@@ -279,10 +281,54 @@ def test_the_guard_denies_an_agent_the_commands_for_people(command: str) -> None
     assert not judge_command("ralph stream list", "/work", {}).denied
 
 
-def test_a_merge_asks_on_a_terminal_and_needs_yes_elsewhere(tmp_path: Path) -> None:
+class Place(NamedTuple):
+    root: Path
+    env: dict[str, str]
+
+
+def test_a_merge_asks_on_a_terminal_and_no_is_the_default(tmp_path: Path) -> None:
+    project = shop(tmp_path)
+    stream(project, "new", "1")
+    build(project, "1")
+    for key, state in ((b"\n", "done"), (b"y\n", "merged")):
+        terminal = Terminal(Place(project.root, dict(os.environ)), "stream", "merge", "1")
+        terminal.until("Merge ralph/PRD-1 into main? [y/N]")
+        terminal.press(key)
+        assert terminal.end() == 0, terminal.plain
+        assert listed(project)["PRD-1"]["state"] == state
+
+
+def test_a_merge_without_a_terminal_needs_yes(tmp_path: Path) -> None:
     project = shop(tmp_path)
     stream(project, "new", "1")
     build(project, "1")
     assert "pass --yes" in stream(project, "merge", "1", code=64)
     assert "no stream 7; streams here: PRD-1" in stream(project, "status", "7", code=64)
     assert os.path.lexists(project.root / ".ralph/worktrees/PRD-1")
+
+
+def test_installed_dependencies_are_copied_and_a_run_beside_a_stream_says_so(tmp_path: Path) -> None:
+    project = shop(tmp_path, checks=[{"name": "tool", "command": "node_modules/.bin/tool"}])
+    project.write(".gitignore", "node_modules/\n")
+    project.write("package.json", "{}\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "tool")
+    project.write("node_modules/.bin/tool", "#!/bin/sh\ntrue\n").chmod(0o755)
+    stream(project, "new", "1")
+    build(project, "1")
+    assert "passed   tool" in stream(project, "merge", "1", "--yes")
+    assert "stream PRD-1 has this plan too" in project.run("--prd", "1").err
+
+
+def test_a_workspace_in_a_subfolder_of_the_repository_has_streams(tmp_path: Path) -> None:
+    project = shop(tmp_path)
+    project.write("shop/.ralph/config.yaml", project.read(".ralph/config.yaml"))
+    project.write("shop/.ralph/PRD-7/plan.md", plan("US-701"))
+    project.git("add", "-A")
+    project.git("commit", "-qm", "shop")
+    stream(project, "new", "7", "-d", "shop")
+    stream(project, "build", "7", "-d", "shop", "--plain", "--trust")
+    stream(project, "merge", "7", "-d", "shop", "--yes")
+    assert project.read("shop/src/US-701.txt") == "US-701\n"
+    stream(project, "remove", "7", "-d", "shop")
+    assert project.git("status", "--porcelain") == ""

@@ -206,6 +206,9 @@ def _place(prepared: Launched, caller: Caller, chosen: Chosen) -> tuple[RunSpec,
     run = new_run_id(time.time())
     repo = find_repo(ref, settings, env)
     close_worktrees(ref, env, caller.stop, caller.tell)
+    name = stream_name(ref)
+    if stream_around(ref.root) is None and stream_folder(ref.root, name).is_dir():
+        caller.tell(f"stream {name} has this plan too: `ralph stream build {name}` works there, and not on this branch")
     spec = RunSpec(
         run=run, ref=ref, settings=settings, repo=repo, options=prepared.options, sandbox=sandbox_line(settings, chosen)
     )

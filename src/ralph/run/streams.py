@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.config.layers import Settings, load
-from ralph.core.errors import BadData, LockHeld, PlanError, SetupError, UsageError
+from ralph.core.errors import BadData, LockHeld, PlanError, RalphError, SetupError, UsageError
 from ralph.core.plan import Plan, State
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line, plural
@@ -144,22 +144,38 @@ def new_stream(root: Path, wanted: str, env: Mapping[str, str]) -> Stream:
         make_folder(parent)
         write_bytes(parent / ".gitignore", _IGNORE_ALL)
     with Lock(stream_lock(root, name)).held_by(Owner.here("stream new")):
+        is_new = not has_branch(repo, branch_name(name))
         branch = _add_worktree(repo, folder, name)
-        tree = identify(folder)
-        there = moved_to(ref, Path(os.path.realpath(folder / inside)))
-        own = ours(RunSpec(run="", ref=ref, settings=settings, repo=repo), env)
-        dirty = [entry.path for entry in situation(repo).dirty if own.is_ours(entry.path)]
-        made = Made(
-            layout=ref.layout,
-            name=ref.name,
-            folder=os.path.relpath(ref.folder, root),
-            path=os.path.relpath(ref.path, root),
-            branch=branch,
-            base=commit_of(tree, "HEAD"),
-            copied=dict(copy_own(ref, repo, tree.root, dirty, ())),
-        )
-        _write(_record(root, name, env), made)
-        copy_dependencies(repo, tree.root, _record(root, name, env, "copies.json"), settings.config)
+        try:
+            stream = _fill(name, ref, settings, repo, folder, branch, env)
+        except (RalphError, OSError):  # nothing of the user's is in it yet
+            ask(repo, "worktree", "remove", "--force", "--force", str(folder))
+            if is_new:
+                ask(repo, "branch", "--quiet", "-D", branch)
+            raise
+    return stream
+
+
+def _fill(
+    name: str, ref: PlanRef, settings: Settings, repo: Repo, folder: Path, branch: str, env: Mapping[str, str]
+) -> Stream:
+    """Copy what git does not have: the plan as it is, and installed dependencies. Record where it came from."""
+    root = ref.root
+    tree = identify(folder)
+    there = moved_to(ref, Path(os.path.realpath(folder / os.path.relpath(root, repo.root))))
+    own = ours(RunSpec(run="", ref=ref, settings=settings, repo=repo), env)
+    dirty = [entry.path for entry in situation(repo).dirty if own.is_ours(entry.path)]
+    made = Made(
+        layout=ref.layout,
+        name=ref.name,
+        folder=os.path.relpath(ref.folder, root),
+        path=os.path.relpath(ref.path, root),
+        branch=branch,
+        base=commit_of(tree, "HEAD"),
+        copied=dict(copy_own(ref, repo, tree.root, dirty, ())),
+    )
+    _write(_record(root, name, env), made)
+    copy_dependencies(repo, tree.root, _record(root, name, env, "copies.json"), settings.config)
     return Stream(name=name, main=root, repo=repo, tree=tree, ref=there, made=made)
 
 
