@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
 from ralph.core.paths_in_text import paths_in
@@ -13,15 +14,29 @@ _WILD = re.compile(r"[*?\[]")
 _ANY = "**"
 
 
-def likely(story: Story, touched: Iterable[str] = ()) -> tuple[str, ...]:
+def areas_of(stories: Sequence[Story], touched: Mapping[str, Iterable[str]]) -> dict[str, tuple[str, ...]]:
+    """By story, what it will probably change, where anything is known. A file that the checks of several stories name,
+    such as a script that runs the tests, is one that they read."""
+    named = Counter(path for story in stories for path in {*_tested(story)})
+    shared = frozenset(path for path, count in named.items() if count > 1)
+    areas = {story.id: likely(story, touched.get(story.id, ()), shared) for story in stories}
+    return {story: area for story, area in areas.items() if area}
+
+
+def _tested(story: Story) -> list[str]:
+    return [path for command in story.verify for path in paths_in(command, files_only=True)]
+
+
+def likely(story: Story, touched: Iterable[str] = (), shared: frozenset[str] = frozenset()) -> tuple[str, ...]:
     """What a story will probably change: its `touches`, the paths that its text names, and `touched`, the files of
     earlier attempts. Without doubles, and sorted.
 
-    Commands of `verify` count only where they name a file: `ruff check src/` says nothing about the story.
+    Commands of `verify` count only where they name a file that is not `shared`: `ruff check src/` says nothing about
+    the story.
     """
     texts = (story.title, story.description, *story.criteria, story.notes)
     named = [path for text in texts for path in paths_in(text)]
-    tested = [path for command in story.verify for path in paths_in(command, files_only=True)]
+    tested = [path for path in _tested(story) if path not in shared]
     paths = {normal(path) for path in (*story.touches, *named, *tested, *touched)}
     return tuple(sorted(filter(None, paths)))
 

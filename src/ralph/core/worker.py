@@ -42,6 +42,8 @@ class Begin(Struct, frozen=True, kw_only=True):
     settings: Any
     options: Any
     objects: str = "sha1"
+    sandbox: tuple[str, str, str] | None = None
+    """Name, program and version of the one that the driver chose, all empty for none; None: the worker chooses."""
     env: dict[str, str] = {}
     """Variables of the driver that agents need, where the worker does not inherit them."""
     git_settings: dict[str, str] = {}

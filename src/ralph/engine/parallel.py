@@ -9,7 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from ralph.core.agent import Outcome
-from ralph.core.areas import likely
+from ralph.core.areas import areas_of
 from ralph.core.errors import PlanError, RalphError
 from ralph.core.events import (
     AgentStarted,
@@ -235,7 +235,7 @@ class ParallelLoop(Loop):
             free=max(
                 min(self._rules.workers - sum(not one.candidate for one in self._active.values()), self._crew.room()), 0
             ),
-            areas={story.id: area for story in open_stories if (area := likely(story, self._files.get(story.id, ())))},
+            areas=areas_of(open_stories, self._files),
             returns=self._rules.returns,
             needs_setup=not all(marker.exists() for marker in run.rules.setup_markers),
             review=run.rules.verdict.may_review,

@@ -24,6 +24,7 @@ from ralph.host.process.signals import StopSignal
 from ralph.run.clones import own_files
 from ralph.run.recovery import end_processes_of
 from ralph.run.spec import RunSpec, run_folder
+from ralph.sandbox.choice import Chosen
 from ralph.state.clones import Clone, users_own
 from ralph.state.names import (
     ACCEPTANCE,
@@ -78,9 +79,17 @@ class LocalCrew:
     """`size` workers for sessions, and `provers` more for the merge queue, started when they are needed."""
 
     def __init__(
-        self, spec: RunSpec, clone: Clone, env: Mapping[str, str], stop: StopSignal, *, size: int, provers: int
+        self,
+        spec: RunSpec,
+        clone: Clone,
+        env: Mapping[str, str],
+        stop: StopSignal,
+        chosen: Chosen,
+        *,
+        size: int,
+        provers: int,
     ) -> None:
-        self._spec, self._clone, self._env, self._stop = spec, clone, env, stop
+        self._spec, self._clone, self._env, self._stop, self._chosen = spec, clone, env, stop, chosen
         self._size, self._provers = size, provers
         self._members: dict[int, Member] = {}
         self._lost: list[tuple[int, Lost]] = []
@@ -130,6 +139,7 @@ class LocalCrew:
             settings=spec.settings,
             options=spec.options,
             objects=spec.repo.object_format,
+            sandbox=self._chosen.parts,
         )
 
     def assign(self, worker: int, order: Ticket | Examine) -> None:

@@ -307,7 +307,7 @@ def _locked(
         if confinement is not None:
             confinement.set_up()
         listeners: list[Listener] = [*caller.listeners, *pusher, *news]
-        ended = _journaled(spec, shown or branch, closed, caller, files, listeners, clock, confinement, clone)
+        ended = _journaled(spec, shown or branch, closed, caller, files, listeners, clock, confinement, clone, chosen)
         finish_run(spec, ended, env, tell)
         for push in pusher:
             push.finish(ended)
@@ -344,6 +344,7 @@ def _journaled(
     clock: Callable[[], float],
     confinement: Confinement | None,
     clone: Clone | None,
+    chosen: Chosen,
 ) -> Stop:
     """Open the journal with all that listens to it, then run the loop."""
     env, stop, state = caller.env, caller.stop, plan_state(spec.ref, caller.env)
@@ -371,7 +372,7 @@ def _journaled(
             wishes = Control(stop, clock, wish, caller.ask)
             run = make_run(spec, journal, wishes, env, caller.ask_baseline, confinement)
             history = fold(History(), started.event, started.t)
-            ended = _loop(spec, run, history, clone, caller, closed.queued).run()
+            ended = _loop(spec, run, history, clone, caller, chosen, closed.queued).run()
         forget_open_run(spec.repo.root, env)  # not after an error: its iteration may be open
     finally:
         sinks.close()
@@ -385,6 +386,7 @@ def _loop(
     history: History,
     clone: Clone | None,
     caller: Caller,
+    chosen: Chosen,
     unmerged: Sequence[Unmerged],
 ) -> Loop:
     if not spec.is_parallel or clone is None:
@@ -408,9 +410,9 @@ def _loop(
     if config.on:
         from ralph.run.ray_crew import RayCrew
 
-        crew: LocalCrew = RayCrew(spec, clone, caller.env, caller.stop, **sizes, tell=caller.tell)
+        crew: LocalCrew = RayCrew(spec, clone, caller.env, caller.stop, chosen, **sizes, tell=caller.tell)
     else:
-        crew = LocalCrew(spec, clone, caller.env, caller.stop, **sizes)
+        crew = LocalCrew(spec, clone, caller.env, caller.stop, chosen, **sizes)
     crew.warm_up()
     budget = run.agents.run
     assert isinstance(budget, RunBudget)

@@ -32,6 +32,7 @@ from ralph.run.spec import RunSpec, run_folder
 from ralph.run.worker import attempt_name
 from ralph.run.worker_clone import settings_of
 from ralph.sandbox.home import own_path
+from ralph.sandbox.choice import Chosen
 from ralph.state.clones import Clone
 from ralph.state.names import CHECK_OUTPUTS, RAW, RELAY_LOG
 
@@ -141,12 +142,13 @@ class RayCrew(LocalCrew):
         clone: Clone,
         env: Mapping[str, str],
         stop: StopSignal,
+        chosen: Chosen,
         *,
         size: int,
         provers: int,
         tell: Callable[[str], None],
     ) -> None:
-        super().__init__(spec, clone, env, stop, size=size, provers=provers)
+        super().__init__(spec, clone, env, stop, chosen, size=size, provers=provers)
         address = address_of(spec.config.on, env)
         self._hub = open_hub(Path(clone.workspace), spec.config.hub, env)
         self._offered: set[str] = set()
@@ -169,6 +171,7 @@ class RayCrew(LocalCrew):
             source=self._hub.url,
             is_hub=True,
             settings=settings,
+            sandbox=None if self._chosen.backend else begin.sandbox,  # another machine has to find its own
             env=variables(self._spec, self._env),
             git_settings=self._git_settings,
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from msgspec import Struct
 
-from ralph.core.areas import likely
+from ralph.core.areas import areas_of
 from ralph.core.events import IterationEnded, Record, RunStarted, Scheduled
 from ralph.core.history import History
 from ralph.core.select import waiting_for
@@ -40,7 +40,7 @@ def preview(prepared: Launched, workers: int, records: Iterable[Record], env: Ma
     touched, last = _from_journal(records)
     config, plan = prepared.settings.config, prepared.plan
     stories = [story for story in plan.stories if not story.is_done]
-    areas = {story.id: likely(story, touched.get(story.id, ())) for story in stories}
+    areas = areas_of(stories, touched)
     needs_tests = acceptance_for(prepared, env)
     scheduled = schedule(
         plan,

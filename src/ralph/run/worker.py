@@ -84,7 +84,7 @@ from ralph.run.repository import ours
 from ralph.run.spec import RunSpec
 from ralph.run.wiring import make_run
 from ralph.run.worker_clone import open_worker_clone, reset, write_files
-from ralph.sandbox.choice import choose
+from ralph.sandbox.choice import choose, chosen_before
 from ralph.state.names import ACCEPTANCE, AGENTS_ENDED, CHECK_OUTPUTS, LAST_RUN, RAW
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path, last_run_id, new_run_id
@@ -186,7 +186,10 @@ class Worker:
         settings = begin.settings
         settings = replace(settings, config=anchored(settings.config, opened.clone))
         config = settings.config
-        chosen = choose(config.sandbox.use, env, image=config.sandbox.image)
+        if begin.sandbox is None:
+            chosen = choose(config.sandbox.use, env, image=config.sandbox.image)
+        else:
+            chosen = chosen_before(*begin.sandbox)
         run_id = new_run_id(time.time())
         self._spec = spec = RunSpec(
             run=run_id,

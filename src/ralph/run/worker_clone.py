@@ -124,7 +124,9 @@ def _save(tree: Path, name: str, own: Sequence[str]) -> str:
     index = tree.parent / _GIT / "lost-index"
     index.unlink(missing_ok=True)
     git(tree, "read-tree", "HEAD", index=index)
-    git(tree, "add", "--all", "--", ".", *(f":(exclude,top){path}" for path in own), index=index)
+    git(tree, "add", "--all", index=index)
+    if own:  # not left out by `git add`: it fails where such a folder has nothing that git could add
+        git(tree, "reset", "--quiet", "HEAD", "--", *(f":(top,literal){path}" for path in own), index=index)
     saved = line(git(tree, "write-tree", index=index))
     index.unlink(missing_ok=True)
     if saved == line(git(tree, "rev-parse", "HEAD^{tree}")):

@@ -29,12 +29,23 @@ class Chosen(Struct, frozen=True):
     hint: str = ""
 
     @property
+    def parts(self) -> tuple[str, str, str]:
+        """Name, program and version, for another process on this machine."""
+        name = self.backend.__name__.rpartition(".")[2] if self.backend else ""  # type: ignore[attr-defined]
+        return name, self.program, self.version
+
+    @property
     def title(self) -> str:
         return f"{self.backend.TITLE} {self.version}".strip() if self.backend else ""
 
 
 def backend_of(name: str) -> Backend:
     return cast(Backend, import_module(f"ralph.sandbox.{name}"))
+
+
+def chosen_before(name: str, program: str, version: str) -> Chosen:
+    """From `parts`, without another trial."""
+    return Chosen(backend_of(name) if name else None, program, version)
 
 
 def choose(use: str, env: Mapping[str, str], *, image: str = "") -> Chosen:

@@ -1,0 +1,65 @@
+"""Several workers: how much faster they are, what a worker costs, and that nothing is lost when anything is killed.
+
+Without --seeds: 40 independent stories with an agent of 2 s, some workers against one, and the start of a worker in a
+repository of 1,000 files, with its parts. With --seeds: random plans that collide, an agent that lies (bench/liar.py),
+kill -9 of the driver and of workers, and an inspection at the end; exits with 1 when anything is wrong."""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent))
+
+from parallel_seeds import Outcome, run_seed  # type: ignore[import-not-found]
+
+EPILOG = """examples:
+  python bench/parallel.py                              the figures
+  python bench/parallel.py --stories 16 --workers 4     smaller
+  python bench/parallel.py --seeds 20                   seeds 0 to 19
+  python bench/parallel.py --seeds 1 --first 7 --keep /tmp/seeds    seed 7 again; its folder stays if it fails
+"""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, epilog=EPILOG, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--seeds", type=int, default=0, metavar="N", help="seeded runs, instead of the figures")
+    parser.add_argument("--first", type=int, default=0, metavar="N", help="the first seed (default: 0)")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the folders of failed seeds here")
+    args = parser.parse_args()
+    return seeds(args.first, args.seeds, args.keep)
+
+
+def seeds(first: int, count: int, keep: Path | None) -> int:
+    outcomes: list[Outcome] = []
+    for seed in range(first, first + count):
+        folder = Path(tempfile.mkdtemp(prefix=f"parallel-{seed}-"))
+        outcome = run_seed(folder, seed)
+        outcomes.append(outcome)
+        print(
+            f"seed {seed}: {outcome.done} of {outcome.stories} done, {outcome.runs} runs, {outcome.kills} killed, "
+            f"{outcome.returned} returned, {outcome.seconds} s{'' if outcome.problems else ', nothing wrong'}",
+            flush=True,
+        )
+        for problem in outcome.problems:
+            print(f"  {problem}", flush=True)
+        if outcome.problems and keep is not None:
+            keep.mkdir(parents=True, exist_ok=True)
+            shutil.rmtree(keep / str(seed), ignore_errors=True)
+            shutil.copytree(folder, keep / str(seed), symlinks=True)
+        shutil.rmtree(folder, ignore_errors=True)
+    bad = sum(bool(one.problems) for one in outcomes)
+    stories, returned, kills = (
+        sum(getattr(one, name) for one in outcomes) for name in ("stories", "returned", "kills")
+    )
+    print(f"{count} seeds, {stories} stories, {kills} processes killed, {returned} returned: {bad} seeds with problems")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
