@@ -18,7 +18,25 @@ from hypothesis.database import DirectoryBasedExampleDatabase
 from support import isolation, tools
 
 ROOT = Path(__file__).resolve().parent.parent
-AT_DEFAULTS = ("client/", "proof/", "seeds/", "config/", "test_readme.py", "test_demo.py", "test_gauntlet.py")
+AT_DEFAULTS = (
+    "client/",
+    "parallel/",
+    "proof/",
+    "seeds/",
+    "config/",
+    "test_readme.py",
+    "test_demo.py",
+    "test_gauntlet.py",
+)
+    "client/",
+    "parallel/",
+    "proof/",
+    "seeds/",
+    "config/",
+    "test_readme.py",
+    "test_demo.py",
+    "test_gauntlet.py",
+)
 MECHANICS = {"RALPH_PROOF_MINIMUM": "unproven", "RALPH_PROOF_WHERE": "in-place", "RALPH_SANDBOX": "none"}
 
 _REAL = isolation.real_places(os.environ)
