@@ -263,21 +263,22 @@ def _is_held_or_git(path: Path) -> bool:
 
 
 def _lost_commits(folder: Path, root: Path, env: dict[str, str]) -> list[str]:
-    """Candidates that journals name and that no ref of the user's repository or of the run's clone reaches."""
-    named: dict[str, str] = {}
+    """Candidates that were not merged and that no ref of the user's repository or of the run's clone reaches."""
+    named: dict[tuple[Path, int], str] = {}
     for journal in (folder / "state").glob("*/runs/*/events.jsonl"):
         for line in journal.read_text().splitlines():
             with contextlib.suppress(ValueError):
                 event = json.loads(line)["event"]
                 if event["type"] == "Queued":
-                    named[event["commit"]] = f"{event['story']} of iteration {event['iteration']}"
+                    named[journal, event["iteration"]] = event["commit"]
+                elif event["type"] == "IterationEnded" and event["kind"] in ("accepted", "partial"):
+                    named.pop((journal, event["iteration"]), None)
     reached: set[str] = set()
     for repo in [root, *(folder / "state").glob("*/clones/*/*")]:
         if repo.is_dir():
             reached |= set(_git(repo, env, "rev-list", "--all").split())
-    return [
-        f"no ref reaches candidate {commit[:9]} ({what})" for commit, what in named.items() if commit not in reached
-    ]
+    lost = {number: commit for (_, number), commit in named.items() if commit not in reached}
+    return [f"no ref reaches candidate {commit[:9]} of iteration {number}" for number, commit in lost.items()]
 
 
 def _left(folder: Path) -> list[str]:

@@ -150,7 +150,7 @@ class Project:
         left = []
         for entry in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
-                where = os.readlink(entry / "cwd") if entry.name.isdigit() else ""
+                where = str((entry / "cwd").readlink()) if entry.name.isdigit() else ""
                 env = (entry / "environ").read_bytes() if entry.name.isdigit() else b""
                 is_worker = b"ralph.run.worker" in (entry / "cmdline").read_bytes() if entry.name.isdigit() else False
                 if where.startswith(str(self.root)) or (is_worker and os.environ["HOME"].encode() in env):
