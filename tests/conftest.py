@@ -28,15 +28,6 @@ AT_DEFAULTS = (
     "test_demo.py",
     "test_gauntlet.py",
 )
-    "client/",
-    "parallel/",
-    "proof/",
-    "seeds/",
-    "config/",
-    "test_readme.py",
-    "test_demo.py",
-    "test_gauntlet.py",
-)
 MECHANICS = {"RALPH_PROOF_MINIMUM": "unproven", "RALPH_PROOF_WHERE": "in-place", "RALPH_SANDBOX": "none"}
 
 _REAL = isolation.real_places(os.environ)

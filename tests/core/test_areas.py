@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ralph.core.areas import Claims, bad_area, collide, likely
+from ralph.core.areas import Claims, areas_of, bad_area, collide, likely
 from ralph.core.paths_in_text import paths_in
 from ralph.core.plan import Story
 
@@ -42,6 +42,18 @@ from ralph.core.plan import Story
 )
 def test_paths_in_a_text(text: str, paths: list[str]) -> None:
     assert list(paths_in(text)) == paths
+
+
+def test_a_script_that_checks_of_several_stories_name_is_in_no_area() -> None:
+    first = Story(id="A", title="First", verify=("sh check.sh 1", "pytest tests/test_a.py"))
+    second = Story(id="B", title="Second", verify=("sh check.sh 2",))
+    third = Story(id="C", title="Change check.sh")
+    assert areas_of([first, second, third], {"B": ["src/b.py"]}) == {
+        "A": ("tests/test_a.py",),
+        "B": ("src/b.py",),
+        "C": ("check.sh",),
+    }
+    assert areas_of([first], {}) == {"A": ("check.sh", "tests/test_a.py")}
 
 
 def test_the_area_of_a_story_has_every_source_once() -> None:
