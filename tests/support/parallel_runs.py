@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
@@ -13,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from ralph.core.events import AnyEvent, IterationEnded, RunEnded
+from ralph.core.events import IterationEnded, IterationStarted, RunEnded
 from ralph.journal.records import read
 from ralph.run.replay import replay
 from support.cli import Completed, ralph
@@ -107,6 +106,16 @@ class Project:
         """Those of this type in the journal of the last run, or of another."""
         return [record.event for record in read(self.journals[run]) if isinstance(record.event, kind)]
 
+    def order(self) -> list[str]:
+        """Which iterations began and ended, as in `begin S-1` and `end S-1`."""
+        order = []
+        for record in read(self.journals[-1]):
+            if isinstance(record.event, IterationStarted):
+                order.append(f"begin {record.event.story}")
+            elif isinstance(record.event, IterationEnded):
+                order.append(f"end {record.event.story}")
+        return order
+
     def kinds(self, story: str) -> list[str]:
         return [event.kind.value for event in self.events(IterationEnded) if event.story == story]
 
@@ -160,11 +169,3 @@ class Project:
 
 def _state_home() -> Path:
     return Path(os.environ["HOME"]) / ".local/state/ralph"
-
-
-def kill(pid: int) -> None:
-    os.kill(pid, signal.SIGKILL)
-
-
-def last(events: Sequence[AnyEvent]) -> AnyEvent:
-    return events[-1]
