@@ -31,8 +31,8 @@ from ralph.run.ray_relay import CLOSE, CONNECTED, DATA, ENDED, HEAD, KILL, OPEN,
 from ralph.run.spec import RunSpec, run_folder
 from ralph.run.worker import attempt_name
 from ralph.run.worker_clone import settings_of
-from ralph.sandbox.home import own_path
 from ralph.sandbox.choice import Chosen
+from ralph.sandbox.home import own_path
 from ralph.state.clones import Clone
 from ralph.state.names import CHECK_OUTPUTS, RAW, RELAY_LOG
 
