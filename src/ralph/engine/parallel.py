@@ -107,6 +107,8 @@ class ParallelLoop(Loop):
         """By story: files that its attempts changed."""
         self._past: dict[str, list[AnyEvent]] = {}
         self._losses: dict[str, int] = {}
+        self._noted: set[str] = set()
+        """What is said about the run, or by one worker for all of them."""
         self._refusal: Stop | None = None
         self._last: Scheduled | None = None
         self._is_stopping = False
@@ -343,7 +345,7 @@ class ParallelLoop(Loop):
     def _take(self, worker: int, event: AnyEvent) -> None:
         """Into the journal, with the worker's number."""
         number = self._by_worker.get(worker, 0)
-        if isinstance(event, _NOT_OURS):
+        if isinstance(event, _NOT_OURS) or (isinstance(event, Noted) and event.text in self._noted):
             return
         if isinstance(event, IterationStarted):
             active = self._active[event.iteration]
@@ -550,6 +552,8 @@ class ParallelLoop(Loop):
     def _remember(self, record: Record) -> None:
         super()._remember(record)
         event = record.event
+        if isinstance(event, Noted):
+            self._noted.add(event.text)
         if isinstance(event, Landing):
             self._rebase_past(event)
         if isinstance(event, IterationEnded) and event.files:
