@@ -174,6 +174,11 @@ def run(args: Namespace, extra_env: dict[str, str] | None = None) -> int:
     if args.dry_run:
         from ralph.run.dry_run import dry_run
 
+        if prepared.settings.config.parallel > 1 and not args.once:
+            from ralph.run.schedule_preview import together
+
+            for line in together(prepared, os.environ):
+                say(line)
         for line in dry_run(prepared, os.environ):
             say(line)
         return 0

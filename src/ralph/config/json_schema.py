@@ -80,7 +80,8 @@ def _bare(shape: shapes.Type, form: str) -> dict[str, Any]:
         case shapes.BoolType():
             return _or_reference({"type": "boolean"})
         case shapes.IntType():
-            return _or_reference({"type": "integer"} | ({"minimum": shape.ge} if shape.ge is not None else {}))
+            bounds = {"minimum": shape.ge, "maximum": shape.le}
+            return _or_reference({"type": "integer"} | {k: v for k, v in bounds.items() if v is not None})
         case shapes.FloatType():
             if form == "duration":
                 return _or_reference({"const": 0}, _DURATION)

@@ -220,7 +220,11 @@ class Config(Section, frozen=True):
     parallel: Annotated[
         int,
         key(
-            "How many stories are worked on at the same time, each in a clone.", "--parallel", metavar="N", ge=1, le=256
+            "How many stories are worked on at the same time, each by a worker in a clone.",
+            "--parallel",
+            metavar="N",
+            ge=1,
+            le=256,
         ),
     ] = 1
     queue: Queue = Queue()

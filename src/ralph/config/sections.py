@@ -246,14 +246,13 @@ class Queue(Section, frozen=True):
         key("How accepted work gets onto the branch: as one commit on the tip, or as a merge commit."),
     ] = "rebase"
     batch: Annotated[
-        int, key("How many accepted stories are proved together; if they fail, they are told apart by halves.", ge=1)
+        int,
+        key("How many accepted stories are merged and proved together; if they fail, halves are tried.", ge=1),
     ] = 1
     speculate: Annotated[
-        int, key("How many entries behind the first are proved ahead of time, on top of those before them.", ge=0)
+        int, key("How many entries of the queue are proved ahead of time, as if those before them passed.", ge=0)
     ] = 3
-    returns: Annotated[
-        int, key("How often a story that clashes goes back to a worker before it is done alone.", ge=0)
-    ] = 2
+    returns: Annotated[int, key("How often the queue returns a story before the story is done alone.", ge=0)] = 2
 
 
 class KeepIgnored(Section, frozen=True):

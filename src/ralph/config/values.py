@@ -152,6 +152,8 @@ class Reader:
             _expected(f"{expected} and at most {LARGEST:,}", scalar, key)
         if shape.ge is not None and number < shape.ge:
             _expected(expected, scalar, key)
+        if shape.le is not None and number > shape.le:
+            _expected(f"{expected} and at most {shape.le}", scalar, key)
         return number
 
     def _truth(self, node: Node, key: str) -> bool:

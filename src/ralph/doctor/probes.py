@@ -53,7 +53,7 @@ from ralph.state.runs import open_run
 from ralph.workspace.find import Choice, find_plans, find_repo, store_for
 from ralph.workspace.lint import lint_plan
 from ralph.workspace.prompt_files import prompt_problems
-from ralph.workspace.settings_check import sandbox_misfits, unknown_names
+from ralph.workspace.settings_check import parallel_misfits, sandbox_misfits, unknown_names
 from ralph.workspace.trust import gather, may_run, read_record
 
 _MOST_ERRORS = 5
@@ -143,7 +143,7 @@ def settings_of_run(subject: Subject) -> Iterator[Finding]:
         prices_of(settings.config, root)
     except RalphError as error:
         yield fail(f"budget.prices: {error}", error.hint or "set it to a price file, or remove it; see docs/cost.md")
-    misfits = list(sandbox_misfits(settings))
+    misfits = [*sandbox_misfits(settings), *parallel_misfits(settings)]
     for problem in (*settings.warnings, *misfits):
         level = fail if problem.severity is Severity.ERROR else warn
         yield level(str(problem), problem.hint or _SETTINGS)

@@ -94,9 +94,9 @@ class LocalCrew:
         self._members: dict[int, Member] = {}
         self._lost: list[tuple[int, Lost]] = []
 
-    def warm_up(self) -> None:
-        """Start the workers for sessions, while the run takes its baseline."""
-        for number in range(1, self._size + 1):
+    def warm_up(self, most: int) -> None:
+        """Start up to `most` workers for sessions, while the run takes its baseline."""
+        for number in range(1, min(self._size, most) + 1):
             self._member(number)
 
     def room(self) -> int:

@@ -143,6 +143,8 @@ class Caller(Struct, frozen=True, kw_only=True):
 def launch(prepared: Launched, caller: Caller) -> Stop:
     """Run a plan whose commands are trusted."""
     _refuse_what_cannot_start(prepared, caller.env)
+    if prepared.options.once and prepared.settings.config.parallel > 1:
+        caller.tell("--once runs one iteration: it uses no workers")
     chosen = choose_sandbox(prepared.settings, caller.env, caller.tell)
     prepared = msgspec.structs.replace(prepared, settings=inside(prepared.settings, chosen))
     spec, branch, clone = _place(prepared, caller, chosen)
@@ -173,6 +175,12 @@ def _refuse_what_cannot_start(prepared: Launched, env: Mapping[str, str]) -> Non
     if env.get("RALPH_LOOP") == "1":
         raise SetupError("an agent in a loop cannot start another loop", hint="unset RALPH_LOOP if this is intended")
     ref, settings = prepared.ref, prepared.settings
+    if prepared.options.worktree and settings.config.parallel > 1 and not prepared.options.once:
+        raise UsageError(
+            f"--worktree and {settings.config.parallel} workers exclude each other",
+            hint="leave out --worktree: workers have clones, and your checkout is left alone until the end; or use "
+            "--parallel 1",
+        )
     prompt, review = settings.config.prompt, settings.config.review
     if prompt and not (ref.root / prompt).is_file():
         raise UsageError(
@@ -244,8 +252,9 @@ def wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tel
         return False
     why = why_no_clone(spec.ref, spec.repo, spec.config)
     if why and wanted == "clone":
-        hint = "use --parallel 1" if spec.is_parallel else "use --workspace in-place"
-        raise SetupError(f"no clone can be made: {why}", hint=hint)
+        if spec.is_parallel:
+            raise SetupError(f"workers need a clone each, and none can be made: {why}", hint="use --parallel 1")
+        raise SetupError(f"no clone can be made: {why}", hint="use --workspace in-place")
     if why:
         tell(f"the agent works in your checkout: {why}")
     return not why
@@ -413,7 +422,7 @@ def _loop(
         crew: LocalCrew = RayCrew(spec, clone, caller.env, caller.stop, chosen, **sizes, tell=caller.tell)
     else:
         crew = LocalCrew(spec, clone, caller.env, caller.stop, chosen, **sizes)
-    crew.warm_up()
+    crew.warm_up(sum(story.is_open for story in run.plan.load().plan.stories))
     budget = run.agents.run
     assert isinstance(budget, RunBudget)
     users_commits = UsersCommits(spec.ref, spec.repo, caller.env)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec import Struct
 
@@ -11,6 +11,7 @@ from ralph.core.areas import areas_of
 from ralph.core.events import IterationEnded, Record, RunStarted, Scheduled
 from ralph.core.history import History
 from ralph.core.select import waiting_for
+from ralph.core.text import one_line
 from ralph.engine.schedule import schedule
 from ralph.run.dry_run import acceptance_for, is_exam_due, needs_setup
 from ralph.run.spec import Launched
@@ -63,6 +64,18 @@ def preview(prepared: Launched, workers: int, records: Iterable[Record], env: Ma
         waiting=waiting_for(plan),
         last=last,
     )
+
+
+def together(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
+    """For a dry run with several workers: what would start at the same time."""
+    found = preview(prepared, prepared.settings.config.parallel, (), env)
+    if not found.scheduled.start:
+        return
+    names = ", ".join(one_line(work.story, 40) or work.mode.value for work in found.scheduled.start)
+    yield f"workers    {found.workers}; start together: {names}"
+    for held in found.scheduled.held:
+        yield f"held       {one_line(held.story, 40)}: {one_line(held.why, 200)}"
+    yield "\nThe first of them:\n"
 
 
 def _from_journal(records: Iterable[Record]) -> tuple[dict[str, tuple[str, ...]], LastSchedule | None]:

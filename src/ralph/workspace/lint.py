@@ -24,7 +24,7 @@ from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, traits
 from ralph.plans.spec_md import BudgetLine, token_budget
 from ralph.workspace.find import Choice, choose_plan, find_plans, find_root, root_of, store_for
 from ralph.workspace.prompt_files import prompt_problems
-from ralph.workspace.settings_check import sandbox_misfits, step_misfits, unknown_names
+from ralph.workspace.settings_check import parallel_misfits, sandbox_misfits, step_misfits, unknown_names
 from ralph.workspace.trust import gather, may_run
 
 Flags = Mapping[str, object]
@@ -70,7 +70,7 @@ def check(args: Namespace, env: Mapping[str, str] | None = None) -> Report:
 
 
 def _prompts_and_steps(settings: Settings, ref: PlanRef) -> Iterator[Problem]:
-    misfits = [*step_misfits(settings, ref), *sandbox_misfits(settings)]
+    misfits = [*step_misfits(settings, ref), *sandbox_misfits(settings), *parallel_misfits(settings)]
     yield from misfits
     if all(problem.severity is not Severity.ERROR for problem in misfits):  # a missing prompt is reported once
         yield from prompt_problems(ref, settings.config)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from ralph.agents.registry import AGENTS
 from ralph.config.durations import EXPECTED, parse_duration
@@ -16,7 +17,7 @@ from ralph.core.errors import ConfigError, UsageError
 from ralph.core.ports import PlanRef
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.registry import Registry
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.engine.steps import STEPS
 from ralph.plans.registry import LAYOUTS, traits
 from ralph.sandbox.hosts import parse_hosts
@@ -89,7 +90,7 @@ KEYS = {
 
 def refuse_misfits(settings: Settings, ref: PlanRef) -> list[Problem]:
     """Raise ConfigError for what would fail in a run. Returns the warnings."""
-    found = [*step_misfits(settings, ref), *sandbox_misfits(settings)]
+    found = [*step_misfits(settings, ref), *sandbox_misfits(settings), *parallel_misfits(settings)]
     _refuse(settings, [problem for problem in found if problem.severity is Severity.ERROR])
     return found
 
@@ -98,6 +99,48 @@ def step_misfits(settings: Settings, ref: PlanRef) -> Iterator[Problem]:
     for number, step in enumerate(settings.config.steps):
         if step.enabled:
             yield from _OfStep(settings, ref, number, step).problems()
+
+
+_PER_CORE = 4
+"""Workers for each core: agents mostly wait for a model, but every worker also runs the checks."""
+_PER_WORKER = 512 * 1024**2
+"""Bytes of memory for an agent and the checks of a worker."""
+
+
+def parallel_misfits(settings: Settings) -> Iterator[Problem]:
+    """Settings that exclude several workers, and more workers than this machine has room for."""
+    config, origin = settings.config, settings.origin("parallel")
+    where = Place(origin.file or str(origin), origin.line or None, None, "parallel")
+    if config.parallel == 1 or config.on:
+        return
+    if config.workspace == "in-place":
+        message = f"{config.parallel} workers need a clone each, but workspace is in-place"
+        yield Problem("parallel", message, where, "use --workspace auto, or --parallel 1")
+    if config.queue.method == "merge":
+        message = "it has no effect yet: accepted work becomes one commit on the tip"
+        yield Problem("parallel", message, Place(path="queue.method"), "remove it", Severity.WARNING)
+    most = machine_room()
+    if config.parallel > most.workers:
+        message = (
+            f"{config.parallel} workers are too many for {most.words}: checks may time out; use at most {most.workers}"
+        )
+        yield Problem("parallel", message, where, f"use --parallel {most.workers} or less", Severity.WARNING)
+
+
+class Room(NamedTuple):
+    workers: int
+    words: str
+
+
+def machine_room() -> Room:
+    """How many workers are plausible here, and why."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    memory = 0
+    with suppress(OSError, ValueError, AttributeError):
+        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    most = min(cores * _PER_CORE, memory // _PER_WORKER if memory > 0 else cores * _PER_CORE)
+    size = f", {memory / 1024**3:.0f} GB of memory" if memory > 0 else ""
+    return Room(max(most, 1), f"{plural(cores, 'core')}{size}")
 
 
 _WITHOUT_CLONE = ("srt", "sbx")
