@@ -40,6 +40,8 @@ class MergeQueue:
         self._active, self._give_back = active, give_back
         self._queue = Queue()
         self._builds: dict[str, Build] = {}
+        self._made: dict[str, str] = {}
+        """By key of a build: its merged commit."""
         self._outputs: dict[int, str] = {}
         """By iteration: what a clash or a red check printed."""
 
@@ -85,7 +87,7 @@ class MergeQueue:
         changed = False
         for wanted in merge_queue.wanted(self._queue, tip, batch=rules.batch, speculate=rules.speculate):
             onto = merge_queue.merged_commit(self._queue, wanted.onto_key) or tip
-            merged = self._merge(wanted.key, onto, wanted.entries)
+            merged = self._made.get(wanted.key) or self._merge(wanted.key, onto, wanted.entries)
             if not merged:
                 changed = True
                 break
@@ -122,6 +124,7 @@ class MergeQueue:
                 self._queue = merge_queue.clashed(self._queue, key, entry.iteration, why)
                 return ""
             head = commit_object(self._repo, merged.tree, [head], f"ralph: {entry.story}, merged")
+        self._made[key] = head
         keep_ref(self._repo, f"{_MERGED}{self._run.id}/{entries[-1].iteration}-{head[:12]}", head)
         return head
 

@@ -333,6 +333,8 @@ class ParallelLoop(Loop):
             case Finished():
                 self._finished(worker, message)
             case Examined():
+                with contextlib.suppress(RalphError, OSError):  # only logs
+                    self._crew.collect(worker, 0)
                 self._queue.examined(message)
             case Failed():
                 hint = f" ({message.hint})" if message.hint else ""
@@ -389,8 +391,11 @@ class ParallelLoop(Loop):
             self._refusal = message.stop
             del self._active[message.iteration]
             return
-        with contextlib.suppress(RalphError, OSError):
+        try:
             self._crew.collect(worker, message.iteration)
+        except (RalphError, OSError) as error:
+            self._lost_iteration(active, f"its work could not be brought here: {error}")
+            return
         if active.judged is None:
             self._lost_iteration(active, "the worker said nothing about its result")
             return

@@ -225,10 +225,11 @@ class LocalCrew:
         member = self._members[worker]
         if member.ready is None:
             return
-        kinds = (f"{CANDIDATES}{self._spec.run}/*", "refs/ralph/rescue/*")
-        wanted = [f"+{kind}:{kind}" for kind in kinds]
-        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
-        git(self._spec.repo, "fetch", *options, member.ready.folder, *wanted)
+        if iteration or member.ready.has_lost_work:
+            kinds = (f"{CANDIDATES}{self._spec.run}/*", "refs/ralph/rescue/*")
+            wanted = [f"+{kind}:{kind}" for kind in kinds]
+            options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+            git(self._spec.repo, "fetch", *options, member.ready.folder, *wanted)
         there = member.begin.home / workspace_id(member.begin.ref.root) / "runs" / member.ready.run
         here = run_folder(self._spec.ref, self._spec.run, self._env)
         for name in (RAW, CHECK_OUTPUTS):

@@ -101,6 +101,9 @@ class Channel:
             self._process.kill()
         self._process.wait()
         self.is_open = False
+        with contextlib.suppress(OSError):
+            self._stdin.close()
+        self._stdout.close()
 
 
 def wait_for(channels: Sequence[Channel], others: Sequence[int], timeout: float) -> None:
