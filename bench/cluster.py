@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import signal
@@ -187,8 +188,12 @@ class Bench:
 
     def stop_run(self) -> None:
         driver = self.start()
-        self.wait_for_agents(60, some=True)
-        agents = self.agents()
+        size = min(self.args.stories, self.args.nodes * self.args.slots)
+        until = time.monotonic() + 60
+        while self.agents() < size and time.monotonic() < until:
+            time.sleep(0.2)
+        if (agents := self.agents()) < size:
+            self.problems.append(f"{agents} agents at work, not {size}")
         asked = time.monotonic()
         self.ralph("stop", "--now")
         code = driver.wait(timeout=60)
@@ -210,17 +215,17 @@ class Bench:
         while len(self.commits()) < count and driver.poll() is None and time.monotonic() < until:
             time.sleep(0.2)
 
-    def wait_for_agents(self, seconds: float, *, some: bool = False) -> None:
-        """Until none is left, or until there are some."""
+    def wait_for_agents(self, seconds: float) -> None:
+        """Until none is left."""
         until = time.monotonic() + seconds
-        while bool(self.agents()) != some:
+        while self.agents():
             if time.monotonic() > until:
                 self.problems.append(f"{self.agents()} agents after {seconds:.0f} s")
                 return
             time.sleep(0.2)
 
     def agents(self) -> int:
-        return sum(b"ralph.agents.play" in path.read_bytes() for path in self.readable("cmdline"))
+        return sum(b"ralph.agents.play" in data for data in self.read_all("cmdline"))
 
     def commits(self) -> list[str]:
         """Stories, one for each commit that finished one, on any branch of Ralph or the user's."""
@@ -255,16 +260,19 @@ class Bench:
             if identify(pid):
                 os.kill(pid, signal.SIGCONT)
 
-    def readable(self, name: str) -> list[Path]:
-        return [path for path in Path("/proc").glob(f"[0-9]*/{name}") if path.exists()]
+    def read_all(self, name: str) -> list[bytes]:
+        """This file of every process."""
+        found = []
+        for path in Path("/proc").glob(f"[0-9]*/{name}"):
+            with contextlib.suppress(OSError):  # it has just ended
+                found.append(path.read_bytes())
+        return found
 
     def processes(self) -> list[str]:
-        return [path.read_text().rpartition(")")[2].split()[0] for path in self.readable("stat")]
+        return [data.rpartition(b")")[2].split()[0].decode() for data in self.read_all("stat")]
 
     def commands(self) -> str:
-        lines = (
-            path.read_bytes().replace(b"\0", b" ").decode(errors="replace")[:120] for path in self.readable("cmdline")
-        )
+        lines = (data.replace(b"\0", b" ").decode(errors="replace")[:120] for data in self.read_all("cmdline"))
         return "; ".join(filter(None, lines))
 
     def ralph(self, *args: str) -> None:

@@ -23,11 +23,10 @@ def cluster_up(parser: ArgumentParser) -> None:
 
     It listens on the loopback only, unless --listen names another address, and every
     connection needs a token. Each node takes about 400 MB of memory. Needs the extra
-    `ralph-loop-engine[ray]`.
+    `ralph-loop-engine[ray]`. `ralph run --parallel 6 --on ray` then works there.
 
     examples:
       ralph cluster up --nodes 3 --slots 2       six agents at the same time
-      ralph run --parallel 6 --on ray            work there
       ralph cluster up --nodes 1 --listen 10.0.0.5    so that other machines can join
     """
     parser.add_argument(
