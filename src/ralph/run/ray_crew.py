@@ -177,7 +177,13 @@ class RayCrew(LocalCrew):
         )
 
     def _connect(self, begin: Begin) -> Connection:
-        return self._relay.open(is_prover=begin.worker > self._size)
+        try:
+            return self._relay.open(is_prover=begin.worker > self._size)
+        except Closed:
+            raise SetupError(
+                "the connection to the cluster was lost",
+                hint="`ralph cluster status` shows whether it is up; the same command continues",
+            ) from None
 
     def _offer(self, wanted: str) -> None:
         if wanted and wanted not in self._offered:
