@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from ralph.config.prices import PriceTable
 from ralph.core.agent import Outcome, Tokens
@@ -67,35 +68,44 @@ def outcome_so_far(journal: Path, session: AgentStarted, agent: str) -> Outcome:
     return outcome
 
 
-def close_sessions(journal: Journal, records: Iterable[Record], prices: PriceTable) -> None:
-    """Write the missing end of a killed run's last session, and its cost, to the run's journal."""
-    run = agent = story = ""
-    session: AgentStarted | None = None
+class _Session(Struct):
+    """The last session of an iteration."""
+
+    story: str
+    started: AgentStarted | None = None
     ended: AgentEnded | None = None
-    name, count = "", 0
+    name: str = ""
+
+
+def close_sessions(journal: Journal, records: Iterable[Record], prices: PriceTable) -> None:
+    """Write the missing ends of a killed run's last sessions, and their cost, to the run's journal."""
+    run = agent = ""
+    count = 0
+    sessions: dict[int, _Session] = {}
     for record in records:
-        match record.event:
+        event = record.event
+        match event:
             case RunStarted():
-                run, agent = record.event.run, record.event.agent
-            case IterationStarted(story=of):
-                story = of
-            case Reserved(id=reserved):
-                name = reserved
-            case AgentStarted():
-                session, ended, count = record.event, None, count + 1
-            case AgentEnded():
-                session, ended = None, record.event
-            case Charged():
-                session, ended, name = None, None, ""
-    if session is not None:
-        outcome = outcome_so_far(journal.path, session, agent)
-        killed = Ended(How.STOPPED, detail=_KILLED)
-        ended = AgentEnded(iteration=session.iteration, step=session.step, ended=killed, outcome=outcome)
-        journal.write(ended)
-    if ended is not None:
-        journal.write(
-            charge(prices, name or f"{run}/{ended.iteration}/{count}", ended.iteration, story, "", ended.outcome)
-        )
+                run, agent = event.run, event.agent
+            case IterationStarted():
+                sessions[event.iteration] = _Session(event.story)
+            case Reserved() if event.iteration in sessions:
+                sessions[event.iteration].name = event.id
+            case AgentStarted() if event.iteration in sessions:
+                sessions[event.iteration].started, sessions[event.iteration].ended, count = event, None, count + 1
+            case AgentEnded() if event.iteration in sessions:
+                sessions[event.iteration].started, sessions[event.iteration].ended = None, event
+            case Charged() if event.iteration in sessions:
+                sessions[event.iteration] = _Session(sessions[event.iteration].story)
+    for number, one in sessions.items():
+        if one.started is not None:
+            outcome = outcome_so_far(journal.path, one.started, agent)
+            killed = Ended(How.STOPPED, detail=_KILLED)
+            one.ended = AgentEnded(iteration=number, step=one.started.step, ended=killed, outcome=outcome)
+            journal.write(one.ended)
+        if one.ended is not None:
+            name = one.name or f"{run}/{number}/{count}"
+            journal.write(charge(prices, name, number, one.story, "", one.ended.outcome))
 
 
 _BELIEVED = 24 * 3600.0
