@@ -108,7 +108,8 @@ class LocalCrew:
         known: list[int] = [number for number in order if number in self._members and not self._members[number].is_busy]
         if known:
             return known[0]
-        fresh = next((number for number in order if number not in self._members), 0)
+        gone = {number for number, _ in self._lost}  # the loop has not heard of it: the number still means that one
+        fresh = next((number for number in order if number not in self._members and number not in gone), 0)
         if fresh:
             self._member(fresh)
         return fresh
