@@ -7,6 +7,7 @@ kill -9 of the driver and of workers, and an inspection at the end; exits with 1
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import sys
 import tempfile
@@ -15,6 +16,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from parallel_seeds import Outcome, run_seed  # type: ignore[import-not-found]
+from parallel_speed import imports, measure, project  # type: ignore[import-not-found]
 
 EPILOG = """examples:
   python bench/parallel.py                              the figures
@@ -30,9 +32,38 @@ def main() -> int:
     )
     parser.add_argument("--seeds", type=int, default=0, metavar="N", help="seeded runs, instead of the figures")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the first seed (default: 0)")
+    parser.add_argument("--stories", type=int, default=40, metavar="N", help="stories for the figures (default: 40)")
+    parser.add_argument("--workers", type=int, default=8, metavar="N", help="against one (default: 8)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the folders of failed seeds here")
     args = parser.parse_args()
-    return seeds(args.first, args.seeds, args.keep)
+    if args.seeds:
+        return seeds(args.first, args.seeds, args.keep)
+    figures(args.stories, args.workers)
+    return 0
+
+
+def figures(stories: int, workers: int) -> None:
+    load = os.getloadavg()[0]
+    print(f"{os.cpu_count()} processors, load {load:.1f} at the start")
+    measured = {}
+    for count in (1, workers):
+        with tempfile.TemporaryDirectory(prefix="parallel-", ignore_cleanup_errors=True) as name:
+            measured[count] = one = measure(Path(name), project(Path(name), stories, 2), count)
+        print(
+            f"{stories} stories of 2 s, {count} at a time: {one.seconds:.1f} s, {one.cpu:.1f} s of processor time "
+            f"({one.cpu / stories:.2f} s per story)",
+            flush=True,
+        )
+    many = measured[workers]
+    print(f"{workers} workers against one: {measured[1].seconds / many.seconds:.1f} x")
+    print(f"  until all workers were ready: {many.until_ready:.2f} s; from accepted to merged: {many.queue:.2f} s")
+    with tempfile.TemporaryDirectory(prefix="parallel-", ignore_cleanup_errors=True) as name:
+        start = measure(Path(name), project(Path(name), 2, 0, files=1000), 2)
+    python = imports()
+    print(
+        f"start of a worker, 1,000 files: {1000 * (python + min(start.starts)):.0f} ms: Python and imports "
+        f"{1000 * python:.0f} ms, clone and preparation {1000 * min(start.starts):.0f} ms"
+    )
 
 
 def seeds(first: int, count: int, keep: Path | None) -> int:
