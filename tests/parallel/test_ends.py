@@ -1,0 +1,140 @@
+"""How runs with several workers end: signals, requests, limits over all workers, and workers that are killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+from ralph.core.events import (
+    AgentStarted,
+    IterationEnded,
+    IterationStarted,
+    Queued,
+    WaitStarted,
+    WorkerLost,
+    WorkerStarted,
+)
+from support.cli import ralph
+from support.parallel_runs import Project, writes
+
+HALF = {"write": {"path": "half.txt", "text": "half\n"}}
+
+
+def test_a_killed_worker_costs_its_story_no_attempt_and_no_work(tmp_path: Path) -> None:
+    stories = {
+        "S-1": [[HALF, {"sleep": 60}], writes("one.txt", "1\n")],
+        "S-2": [writes("two.txt", "2\n")],
+    }
+    project = Project(tmp_path, stories)
+    process = project.start()
+    begun = project.wait_for(AgentStarted, where=lambda event: event.iteration == 1)
+    project.wait_for(IterationEnded)  # of S-2: by now the first session has written its file
+    worker = next(event.worker for event in project.events(IterationStarted) if event.iteration == begun[0].iteration)
+    pid = next(event.pid for event in project.events(WorkerStarted) if event.worker == worker)
+    os.kill(pid, signal.SIGKILL)
+    assert project.finish(process) == 0
+    assert [event.iteration for event in project.events(WorkerLost)] == [1]
+    assert project.kinds("S-1") == ["interrupted", "accepted"]
+    assert next(event.attempts for event in project.events(IterationEnded) if event.story == "S-1") == 0
+    project.check("S-1", "S-2")
+    refs = project.git("for-each-ref", "--format=%(refname)", "refs/ralph/rescue").splitlines()
+    assert [project.git("show", f"{ref}:half.txt") for ref in refs] == ["half"]
+
+
+def test_ctrl_c_ends_all_workers_and_loses_nothing(tmp_path: Path) -> None:
+    stories = {f"S-{n}": [[{"sleep": 60}], writes(f"f{n}.txt", f"{n}\n")] for n in (1, 2)}
+    stories["S-3"] = [writes("f3.txt", "3\n")]
+    project = Project(tmp_path, stories)
+    process = project.start(workers=3)
+    project.wait_for(AgentStarted, 3)
+    project.wait_for(IterationEnded)
+    process.send_signal(signal.SIGINT)
+    assert project.finish(process) == 130
+    assert project.reason() == "interrupted"
+    assert project.kinds("S-1") == project.kinds("S-2") == ["interrupted"]
+    project.check("S-3")
+    project.run(workers=3)
+    project.check("S-1", "S-2", "S-3")
+
+
+def test_stop_lets_sessions_end_and_starts_no_further_ones(tmp_path: Path) -> None:
+    stories = {f"S-{n}": [writes(f"f{n}.txt", f"{n}\n", seconds=3)] for n in range(1, 5)}
+    project = Project(tmp_path, stories)
+    process = project.start()
+    project.wait_for(AgentStarted, 2)
+    assert ralph("stop", cwd=project.root).code == 0
+    assert project.finish(process) == 1
+    assert project.reason() == "on-request"
+    project.check("S-1", "S-2")
+
+
+def test_the_cap_counts_the_iterations_of_all_workers(tmp_path: Path) -> None:
+    stories = {f"S-{n}": [writes(f"f{n}.txt", f"{n}\n", seconds=0.5)] for n in range(1, 6)}
+    project = Project(tmp_path, stories)
+    project.run("-n", "3", code=1)
+    assert project.reason() == "iteration-cap"
+    assert len(project.events(IterationStarted)) == 3
+    project.check("S-1", "S-2", "S-3")
+
+
+def test_the_budget_is_one_for_all_workers(tmp_path: Path) -> None:
+    cost = {"cost": {"usd": 1.0, "input": 10}}
+    stories = {f"S-{n}": [[cost, *writes(f"f{n}.txt", f"{n}\n")]] for n in range(1, 7)}
+    project = Project(tmp_path, stories)
+    project.run("--max-cost", "2.5", code=4)
+    assert project.reason() == "budget"
+    spent = sum(event.cost_usd or 0 for event in project.events(IterationEnded))
+    assert spent <= 3
+    project.check(*project.done())
+
+
+def test_a_usage_limit_in_one_worker_holds_all(tmp_path: Path) -> None:
+    stories = {
+        "S-1": [[{"limit": {"seconds": 3}}], writes("one.txt", "1\n")],
+        "S-2": [writes("two.txt", "2\n", seconds=1)],
+        "S-3": [writes("three.txt", "3\n")],
+    }
+    project = Project(tmp_path, stories)
+    project.run("--on-limit", "wait")
+    assert project.kinds("S-1") == ["limit", "accepted"]
+    assert len(project.events(WaitStarted)) == 1
+    order = project.order()
+    assert order.index("begin S-3") > order.index("end S-1")
+    assert order.index("begin S-3") > order.index("end S-2")  # nobody started while the limit held
+    project.check("S-1", "S-2", "S-3")
+
+
+def test_a_question_leaves_its_story_open_and_the_others_go_on(tmp_path: Path) -> None:
+    stories = {
+        "S-1": [[{"ask": "Which colour?"}]],
+        "S-2": [writes("two.txt", "2\n")],
+        "S-3": [writes("three.txt", "3\n")],
+    }
+    project = Project(tmp_path, stories)
+    done = project.run(code=None)
+    assert project.kinds("S-1")[0] == "blocked"
+    assert done.code != 0
+    assert "Which colour?" in done.out
+    project.check(*project.done())
+    assert "S-1" not in project.done()
+
+
+def test_work_that_was_accepted_before_ctrl_c_is_not_done_again(tmp_path: Path) -> None:
+    """Its candidate stays on a ref, and the next run starts with it."""
+    slow = "test -f readme.txt; if [ -f two.txt ] && [ -f one.txt ]; then sleep 4; fi"
+    stories = {
+        "S-1": [writes("one.txt", "1\n")],
+        "S-2": [writes("two.txt", "2\n", seconds=1)],
+        "S-3": [[{"sleep": 60}], writes("three.txt", "3\n")],
+    }
+    project = Project(tmp_path, stories, check=slow)
+    process = project.start(workers=3)
+    project.wait_for(Queued, 2)
+    process.send_signal(signal.SIGINT)
+    assert project.finish(process) == 130
+    queued = [event.commit for event in project.events(Queued)]
+    assert not project.processes()
+    project.run(workers=3)
+    project.check("S-1", "S-2", "S-3")
+    assert all(project.git("cat-file", "-t", commit) == "commit" for commit in queued[:1])
