@@ -15,6 +15,7 @@ from typing import Protocol
 import msgspec
 
 from ralph.core.environment import run_marks, workers_of
+from ralph.core.errors import RalphError
 from ralph.core.worker import CANDIDATES, Begin, End, Examine, Failed, Message, Ready, Reply, Ticket
 from ralph.engine.workers import Lost, Outfit
 from ralph.host.files import make_folder, read_state
@@ -24,6 +25,7 @@ from ralph.host.process.signals import StopSignal
 from ralph.run.clones import own_files
 from ralph.run.recovery import end_processes_of
 from ralph.run.spec import RunSpec, run_folder
+from ralph.run.worker_clone import save_left
 from ralph.sandbox.choice import Chosen
 from ralph.state.clones import Clone, users_own
 from ralph.state.names import (
@@ -209,6 +211,10 @@ class LocalCrew:
 
     def _bury(self, member: Member, why: str) -> None:
         self._end(member)
+        if member.ready is not None and not member.begin.is_hub:
+            with contextlib.suppress(RalphError, OSError):  # a next worker with this number tries again
+                if save_left(member.begin, Path(member.ready.folder)):
+                    self._fetch(member.ready.folder)
         self._lost.append((member.number, Lost(why)))
 
     def _end(self, member: Member) -> None:
@@ -227,10 +233,7 @@ class LocalCrew:
         if member.ready is None:
             return
         if iteration or member.ready.has_lost_work:
-            kinds = (f"{CANDIDATES}{self._spec.run}/*", "refs/ralph/rescue/*")
-            wanted = [f"+{kind}:{kind}" for kind in kinds]
-            options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
-            git(self._spec.repo, "fetch", *options, member.ready.folder, *wanted)
+            self._fetch(member.ready.folder)
         there = member.begin.home / workspace_id(member.begin.ref.root) / "runs" / member.ready.run
         here = run_folder(self._spec.ref, self._spec.run, self._env)
         for name in (RAW, CHECK_OUTPUTS):
@@ -239,6 +242,12 @@ class LocalCrew:
                 for path in (there / name).iterdir():
                     with contextlib.suppress(OSError):
                         shutil.move(path, here / name / path.name)
+
+    def _fetch(self, folder: str) -> None:
+        kinds = (f"{CANDIDATES}{self._spec.run}/*", "refs/ralph/rescue/*")
+        wanted = [f"+{kind}:{kind}" for kind in kinds]
+        options = ("--quiet", "--no-tags", "--no-write-fetch-head", "--no-auto-maintenance")
+        git(self._spec.repo, "fetch", *options, folder, *wanted)
 
     def outfit(self) -> Outfit:
         spec = self._spec

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from ralph.core.text import one_line
@@ -45,8 +45,7 @@ def open_worker_clone(begin: Begin, env: Mapping[str, str]) -> tuple[Opened, str
     lost = ""
     git_dir = folder / _GIT  # beside it: in a sandbox, the agent finds a repository of its own in its place
     if git_dir.is_dir() and ask(tree, "rev-parse", "--verify", "--quiet", "HEAD").code == 0:
-        own = [os.path.relpath(path, checkout) for path in (begin.ref.folder, begin.ref.root / ".ralph")]
-        lost = _save(tree, f"{_RESCUE}{begin.run}/worker-{begin.worker}", own)
+        lost = _save(begin, tree)
     else:
         remove_tree(folder)
         make_folder(tree, private=True)
@@ -119,8 +118,19 @@ def write_files(root: Path, files: Mapping[str, bytes]) -> None:
             write_bytes(path, data, durable=False)
 
 
-def _save(tree: Path, name: str, own: Sequence[str]) -> str:
-    """What a killed worker left uncommitted, under a ref; empty if there was nothing. `own`: Ralph's own folders."""
+def save_left(begin: Begin, tree: Path) -> str:
+    """For the driver, once a worker and its agents are gone: the ref of what they left in the clone, which is cleared.
+    The number of the worker may not be used again."""
+    if ref := _save(begin, tree):
+        reset(tree, "HEAD")
+    return ref
+
+
+def _save(begin: Begin, tree: Path) -> str:
+    """What a killed worker left uncommitted, without Ralph's own files, under a ref; empty if there was nothing."""
+    checkout = Path(begin.checkout) if begin.checkout else begin.ref.root
+    own = [os.path.relpath(path, checkout) for path in (begin.ref.folder, begin.ref.root / ".ralph")]
+    name = f"{_RESCUE}{begin.run}/worker-{begin.worker}"
     index = tree.parent / _GIT / "lost-index"
     index.unlink(missing_ok=True)
     git(tree, "read-tree", "HEAD", index=index)
