@@ -23,6 +23,8 @@ from msgspec.structs import replace
 
 from ralph import __version__
 from ralph.core.agent import Outcome
+from ralph.core.authorship import Session as SessionRecord
+from ralph.core.authorship import Span
 from ralph.core.errors import RalphError, SetupError
 from ralph.core.events import (
     AgentStarted,
@@ -90,6 +92,8 @@ from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path, last_run_id, new_run_id
 
 Send = Callable[[Message], None]
+_CLOCK_GRAIN = 0.02
+"""Seconds by which the time of a file may differ from that of the clock."""
 _OWN = (RunStarted, IterationEnded, RunEnded)
 """Events that the driver does not get: it writes its own."""
 _LONGEST_LOG = 16 << 20
@@ -289,7 +293,7 @@ class Worker:
         attempt = prepare(run, work, reading, ticket.iteration, ticket.free, ticket.most)
         if ticket.carried:
             self._get(ticket.carried)
-            put_tree(self._spec.repo, ticket.carried)
+            self._carry(ticket.carried)
         acted = act(run, attempt, ticket.feedback, self._admit)
         evidence = acted.evidence
         if ticket.carried and (left := left_markers(self._spec.repo, acted.inspection.tree, evidence.changed)):
@@ -306,6 +310,13 @@ class Worker:
             hub.publish_rescue(self._spec.repo.root, self._hub, self._begin.run, self._spec.run)
             done = replace(done, logs=take_logs(self._journal.path.parent))
         return replace(done, state=self._written(work))
+
+    def _carry(self, tree: str) -> None:
+        """Start the session with earlier work, which counts as its own."""
+        begun = time.time()
+        put_tree(self._spec.repo, tree)
+        life = Span(begun - _CLOCK_GRAIN, time.time() + _CLOCK_GRAIN)
+        self._run.tree.note_session(SessionRecord(life=life, is_agent=True))
 
     def _end(self, attempt: Attempt, kind: Kind) -> None:
         """In the worker's own journal. Accepted work is not on the branch yet: the next base may be without it."""

@@ -116,9 +116,6 @@ def parallel_misfits(settings: Settings) -> Iterator[Problem]:
     if config.workspace == "in-place":
         message = f"{config.parallel} workers need a clone each, but workspace is in-place"
         yield Problem("parallel", message, where, "use --workspace auto, or --parallel 1")
-    if config.queue.method == "merge":
-        message = "it has no effect yet: accepted work becomes one commit on the tip"
-        yield Problem("parallel", message, Place(path="queue.method"), "remove it", Severity.WARNING)
     most = machine_room()
     if config.parallel > most.workers:
         message = (
