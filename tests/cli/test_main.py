@@ -135,7 +135,7 @@ def test_help_all_names_every_command_under_its_heading(call: list[str], tmp_pat
 
 COMMON = {
     "--once", "--dry-run", "--max-iterations", "--model", "--max-cost", "--max-time", "--review-when", "--review",
-    "--worktree", "--story", "--detach",
+    "--worktree", "--story", "--detach", "--parallel",
 }  # fmt: skip
 
 

@@ -26,6 +26,7 @@ ARGUMENTS = {
     "config get": None,
     "doctor notify": None,
     "config paths": None,
+    "stream build": None,
     "task add": ["a title"],
     "task show": ["US-001"],
     "task set": ["US-001", "--title", "x"],
