@@ -135,6 +135,7 @@ class Driver:
     def finish(self) -> int | None:
         """Its exit code; None: it took too long."""
         timer = threading.Timer(PATIENCE, self.process.kill)
+        timer.daemon = True
         timer.start()
         begun = time.monotonic()
         assert self.process.stdout is not None
