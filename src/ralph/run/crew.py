@@ -20,7 +20,8 @@ from ralph.core.worker import CANDIDATES, Begin, End, Examine, Failed, Message, 
 from ralph.engine.workers import Lost, Outfit
 from ralph.host.files import make_folder, read_state
 from ralph.host.git.command import git, line
-from ralph.host.process.channel import Channel, Closed, wait_for
+from ralph.host.process.channel import Channel, Closed, start_channel, wait_for
+from ralph.host.process.fork_server import ForkServer, is_possible
 from ralph.host.process.signals import StopSignal
 from ralph.run.clones import own_files
 from ralph.run.recovery import end_processes_of
@@ -50,6 +51,8 @@ _STATE = (ANSWERS, BASELINE, EXAM, IMPORTS, LEARNINGS, MADE_BY_CHECKS, SIDECAR, 
 _PATIENCE = 15.0
 """Seconds that a worker has to end, after it was asked to."""
 _STDERR = "stderr.log"
+_WORKER = (sys.executable, "-m", "ralph.run.worker")
+_FORKS = "--forks"
 
 
 class Connection(Protocol):
@@ -95,9 +98,14 @@ class LocalCrew:
         self._size, self._provers = size, provers
         self._members: dict[int, Member] = {}
         self._lost: list[tuple[int, Lost]] = []
+        self._forks: ForkServer | None = None
 
     def warm_up(self, most: int) -> None:
         """Start up to `most` workers for sessions, while the run takes its baseline."""
+        if is_possible():
+            folder = make_folder(workspace_state(self._spec.ref.root, self._env) / WORKERS, private=True)
+            env = {**self._env, **dict(run_marks(workers_of(self._spec.run)))}
+            self._forks = ForkServer([*_WORKER, _FORKS], Path("/"), env, folder / _STDERR)
         for number in range(1, min(self._size, most) + 1):
             self._member(number)
 
@@ -126,8 +134,11 @@ class LocalCrew:
         return member
 
     def _connect(self, begin: Begin) -> Connection:
+        if self._forks is not None:
+            with contextlib.suppress(OSError):
+                return self._forks.start(begin.home / _STDERR)
         env = {**self._env, "RALPH_STATE_HOME": str(begin.home), **dict(run_marks(workers_of(begin.run)))}
-        return Channel([sys.executable, "-m", "ralph.run.worker"], Path("/"), env, begin.home / _STDERR)
+        return start_channel([*_WORKER], Path("/"), env, begin.home / _STDERR)
 
     def _begin(self, number: int) -> Begin:
         spec = self._spec
@@ -203,11 +214,12 @@ class LocalCrew:
 
     def _last_words(self, member: Member) -> str:
         code = member.connection.ended(1.0)
+        how = f"exit code {code}" if code is not None and code >= 0 else "it ended"
         with contextlib.suppress(OSError):
             lines = (member.begin.home / _STDERR).read_text("utf-8", "replace").strip().splitlines()
             if lines:
-                return f"exit code {code}: {lines[-1][:200]}"
-        return f"exit code {code}"
+                return f"{how}: {lines[-1][:200]}"
+        return how
 
     def _bury(self, member: Member, why: str) -> None:
         self._end(member)
@@ -286,6 +298,8 @@ class LocalCrew:
                     pass
                 time.sleep(0.02)
             self._end(member)
+        if self._forks is not None:
+            self._forks.close()
 
 
 def _files_in(folder: Path) -> list[Path]:

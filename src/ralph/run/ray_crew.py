@@ -20,7 +20,7 @@ from ralph.core.worker import CANDIDATES, Begin, Examine, Failed, Finished, Mess
 from ralph.engine.workers import Lost
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.git.command import ask, git
-from ralph.host.process.channel import Channel, Closed, wait_for
+from ralph.host.process.channel import Closed, start_channel, wait_for
 from ralph.host.process.signals import StopSignal
 from ralph.run import hub
 from ralph.run.cluster import address_of, client_environment
@@ -52,7 +52,7 @@ class Relay:
         self._count = 0
         self._is_connected = False
         argv = [sys.executable, "-m", "ralph.run.ray_relay", address]
-        self.channel = Channel(argv, Path("/"), {**env, **client_environment(env)}, log)
+        self.channel = start_channel(argv, Path("/"), {**env, **client_environment(env)}, log)
         until = time.monotonic() + _PATIENCE
         while not self._is_connected:
             wait_for([self.channel], [], 0.5)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ralph import __version__
 from ralph.host.files import make_folder
-from ralph.host.process.channel import Channel, Closed, wait_for
+from ralph.host.process.channel import Channel, Closed, start_channel, wait_for
 from ralph.host.removal import remove_tree
 from ralph.run.cluster import MARK
 from ralph.state.names import CLUSTER, CLUSTER_WORKERS
@@ -38,7 +38,7 @@ class RemoteWorker:
         self._home = state_home(env) / CLUSTER / CLUSTER_WORKERS / secrets.token_hex(6)
         make_folder(self._home, private=True)
         env["RALPH_STATE_HOME"] = str(self._home)
-        self._channel = Channel([sys.executable, "-m", "ralph.run.worker"], Path("/"), env, self._home / _STDERR)
+        self._channel = start_channel([sys.executable, "-m", "ralph.run.worker"], Path("/"), env, self._home / _STDERR)
         self._is_open.set()
         return ""
 

@@ -5,6 +5,7 @@ It prepares, acts and judges as any run does. What it accepts becomes a candidat
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import platform
@@ -72,6 +73,7 @@ from ralph.host.files import make_folder, write_bytes, write_text
 from ralph.host.git.command import ask, git
 from ralph.host.git.merging import commit_object, left_markers, put_tree, without
 from ralph.host.process.channel import Closed, read_frame, write_frame
+from ralph.host.process.fork_server import serve_forks
 from ralph.host.process.signals import StopSignal
 from ralph.host.process.table import ProcessId
 from ralph.host.process.tree import adopt_orphans, identify
@@ -440,7 +442,14 @@ def serve(receive: Callable[[], bytes], send: Callable[[bytes], None], env: Mapp
 
 
 def main() -> int:
-    """`python -m ralph.run.worker`: orders on stdin, messages on stdout."""
+    """`python -m ralph.run.worker`: orders on stdin, messages on stdout. With `--forks N`, a server that forks them."""
+    if len(sys.argv) == 3 and sys.argv[1] == "--forks":
+        gc.freeze()
+        return serve_forks(int(sys.argv[2]), _connected)
+    return _connected()
+
+
+def _connected() -> int:
     incoming: IO[bytes] = os.fdopen(os.dup(0), "rb")
     outgoing: IO[bytes] = os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)

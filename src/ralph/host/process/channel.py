@@ -10,7 +10,7 @@ import struct
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 _HEAD = struct.Struct(">Q")
 LONGEST = 1 << 30
@@ -22,31 +22,29 @@ class Closed(EOFError):
     """The other side is gone."""
 
 
+class Process(Protocol):
+    """What is at the other end."""
+
+    @property
+    def pid(self) -> int: ...
+
+    def ended(self, timeout: float) -> int | None:
+        """Its exit code once it has one, -1 if that cannot be known."""
+        ...
+
+    def kill(self) -> None:
+        """With its process group. Returns when it has ended."""
+        ...
+
+
 class Channel:
     """The side of the parent."""
 
-    def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], errors: Path) -> None:
-        """`errors`: the file that takes its stderr."""
-        with errors.open("ab") as sink:
-            self._process = subprocess.Popen(
-                argv,
-                cwd=cwd,
-                env=dict(env),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=sink,
-                start_new_session=True,  # out of reach of Ctrl-C: the parent says what is to be done
-            )
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        os.set_blocking(self._stdout.fileno(), False)
+    def __init__(self, process: Process, stdin: IO[bytes], stdout: IO[bytes]) -> None:
+        self._process, self._stdin, self._stdout = process, stdin, stdout
+        os.set_blocking(stdout.fileno(), False)
         self._buffer = bytearray()
         self.is_open = True
-
-    @property
-    def pid(self) -> int:
-        return self._process.pid
 
     def fileno(self) -> int:
         return self._stdout.fileno()
@@ -85,9 +83,7 @@ class Channel:
 
     def ended(self, timeout: float = 0) -> int | None:
         """Its exit code, once it has one."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            return self._process.wait(timeout) if timeout else self._process.poll()
-        return None
+        return self._process.ended(timeout)
 
     def close(self) -> None:
         """Its stdin ends: it is to stop by itself."""
@@ -95,15 +91,53 @@ class Channel:
             self._stdin.close()
 
     def kill(self) -> None:
-        with contextlib.suppress(OSError, ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        with contextlib.suppress(OSError):
-            self._process.kill()
-        self._process.wait()
+        self._process.kill()
         self.is_open = False
         with contextlib.suppress(OSError):
             self._stdin.close()
         self._stdout.close()
+
+
+class _Child:
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def ended(self, timeout: float) -> int | None:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._process.wait(timeout) if timeout else self._process.poll()
+        return None
+
+    def kill(self) -> None:
+        end_group(self._process.pid)
+        with contextlib.suppress(OSError):
+            self._process.kill()
+        self._process.wait()
+
+
+def end_group(leader: int) -> None:
+    with contextlib.suppress(OSError, ProcessLookupError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def start_channel(argv: Sequence[str], cwd: Path, env: Mapping[str, str], errors: Path) -> Channel:
+    """`errors`: the file that takes its stderr."""
+    with errors.open("ab") as sink:
+        process = subprocess.Popen(
+            argv,
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=sink,
+            start_new_session=True,  # out of reach of Ctrl-C: the parent says what is to be done
+        )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    return Channel(_Child(process), process.stdin, process.stdout)
 
 
 def wait_for(channels: Sequence[Channel], others: Sequence[int], timeout: float) -> None:
