@@ -18,6 +18,7 @@ from ralph.core.events import AnyEvent, Noted, Recovered, RunEnded, RunStarted
 from ralph.core.history import History, fold
 from ralph.core.ports import PlanRef
 from ralph.core.text import plural
+from ralph.core.worker import CANDIDATES
 from ralph.engine.agent_run import SURVIVED
 from ralph.engine.merge import forget_merged
 from ralph.engine.recover import Unmerged, find_open, find_unmerged, recover
@@ -201,6 +202,8 @@ def _recover_last(
     for one in queued:
         if one.queued is not None:
             keep_ref(spec.repo, f"{RESCUE}{last}/{one.started.iteration}", one.queued.commit)
+            with contextlib.suppress(RalphError):
+                keep_ref(spec.repo, f"{CANDIDATES}{last}/{one.started.iteration}", "", one.queued.commit)
     return (Recovered(last, 0, what) if what else None), history.feedback, queued
 
 

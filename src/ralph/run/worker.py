@@ -304,6 +304,7 @@ class Worker:
         judged = judge_and_record(run, acted.attempt, evidence, acted.inspection)
         if judged.verdict.kind.keeps_work:
             done = Finished(iteration=ticket.iteration, candidate=self._candidate(judged))
+            reset(self._spec.repo.root, ticket.base)
         else:
             undone = undo(run, judged.attempt, judged.verdict, judged.attempt.reading)
             done = Finished(iteration=ticket.iteration, undone=undone)
