@@ -120,13 +120,12 @@ def test_a_question_leaves_its_story_open_and_the_others_go_on(tmp_path: Path) -
     assert "S-1" not in project.done()
 
 
-def test_work_that_was_accepted_before_ctrl_c_is_not_done_again(tmp_path: Path) -> None:
-    """Its candidate stays on a ref, and the next run starts with it."""
+def test_work_that_waits_in_the_queue_when_ctrl_c_comes_is_kept(tmp_path: Path) -> None:
     slow = "test -f readme.txt; if [ -f two.txt ] && [ -f one.txt ]; then sleep 4; fi"
     stories = {
         "S-1": [writes("one.txt", "1\n")],
         "S-2": [writes("two.txt", "2\n", seconds=1)],
-        "S-3": [[{"sleep": 60}], writes("three.txt", "3\n")],
+        "S-3": [writes("three.txt", "3\n", seconds=8)],
     }
     project = Project(tmp_path, stories, check=slow)
     process = project.start(workers=3)
@@ -137,4 +136,19 @@ def test_work_that_was_accepted_before_ctrl_c_is_not_done_again(tmp_path: Path) 
     assert not project.processes()
     project.run(workers=3)
     project.check("S-1", "S-2", "S-3")
-    assert all(project.git("cat-file", "-t", commit) == "commit" for commit in queued[:1])
+    assert all(project.git("cat-file", "-t", commit) == "commit" for commit in queued)
+
+
+def test_commits_that_a_person_makes_meanwhile_are_the_new_tip(tmp_path: Path) -> None:
+    stories = {f"S-{n}": [writes(f"f{n}.txt", f"{n}\n", seconds=2)] for n in (1, 2, 3)}
+    project = Project(tmp_path, stories)
+    process = project.start()
+    project.wait_for(AgentStarted, 2)
+    (project.root / "mine.txt").write_text("mine\n")
+    project.git("add", "mine.txt")
+    project.git("commit", "--quiet", "-m", "Mine")
+    mine = project.git("rev-parse", "HEAD")
+    assert project.finish(process) == 0
+    project.check("S-1", "S-2", "S-3")
+    assert project.git("merge-base", mine, "HEAD") == mine
+    assert (project.root / "mine.txt").read_text() == "mine\n"

@@ -97,6 +97,8 @@ class LocalCrew:
         self._spec, self._clone, self._env, self._stop, self._chosen = spec, clone, env, stop, chosen
         self._size, self._provers = size, provers
         self._members: dict[int, Member] = {}
+        self._latest: dict[int, Member] = {}
+        """The last worker of each number, also if it has ended."""
         self._lost: list[tuple[int, Lost]] = []
         self._forks: ForkServer | None = None
 
@@ -129,7 +131,7 @@ class LocalCrew:
         if member is None:
             begin = self._begin(number)
             make_folder(begin.home, private=True)
-            member = self._members[number] = Member(number, self._connect(begin), begin)
+            member = self._members[number] = self._latest[number] = Member(number, self._connect(begin), begin)
             self._send(member, begin)
         return member
 
@@ -241,8 +243,8 @@ class LocalCrew:
             member.is_cancelled = True
 
     def collect(self, worker: int, iteration: int) -> None:
-        member = self._members[worker]
-        if member.ready is None:
+        member = self._latest.get(worker)  # it may have ended since it said so
+        if member is None or member.ready is None:
             return
         if iteration or member.ready.has_lost_work:
             self._fetch(member.ready.folder)

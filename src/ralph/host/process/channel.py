@@ -46,6 +46,10 @@ class Channel:
         self._buffer = bytearray()
         self.is_open = True
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def fileno(self) -> int:
         return self._stdout.fileno()
 
