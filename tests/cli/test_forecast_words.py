@@ -10,9 +10,11 @@ from ralph.cli.summary import summary
 from ralph.cli.words import foreseen, ground_for
 from ralph.core.events import Charged, Foreseen
 from ralph.core.money import Basis, Budget
+from ralph.core.plan import Mode
 from ralph.core.rules import Limits
+from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
-from support.told_runs import ToldRun, seen
+from support.told_runs import PASSED, ToldRun, seen
 
 SEEN = Foreseen(stories=3, samples=9, iterations=(4, 7), seconds=(600, 1300), usd=(1.2, 3.45))
 
@@ -62,9 +64,11 @@ def test_the_summary_counts_estimates_and_tells_unknown_costs_apart(tmp_path: Pa
     state = RunState()
     told = ToldRun(tmp_path / "events.jsonl", state.add)
     told.start(seen())
-    told.iterate(1)
+    told.begin(1, "US-001", "Add a cart", Mode.IMPLEMENT)
+    told.judge(1, Kind.ACCEPTED, PASSED, mode=Mode.IMPLEMENT)
     told.say(Charged(iteration=1, story="US-001", id="a", basis=Basis.ESTIMATED, usd=0.75))
     told.say(Charged(iteration=1, story="US-001", id="b", basis=Basis.UNKNOWN))
+    told.end(1, Kind.ACCEPTED)
     told.stop()
     assert state.cost_usd == 0.75
     assert any("$0.75 and 1 session of unknown cost" in line for line in summary(state))

@@ -251,7 +251,7 @@ class ParallelLoop(WorkerIterations):
             base=tip,
             files=outfit.files,
             state=outfit.state,
-            past=tuple(self._past.get(work.story, ())) if needs_past else (),
+            past=(*self._earlier(work.story), *self._past.get(work.story, ())) if needs_past else (),
             feedback=to_be_told(self._history.feedback, work.story),
             free=self._history.free.get(work.story, 0),
             most=cap(self._history, run.rules.limits),

@@ -133,14 +133,21 @@ def find_open(events: Iterable[AnyEvent]) -> Open | None:
     return found
 
 
-def find_unmerged(events: Iterable[AnyEvent]) -> tuple[Unmerged, ...]:
-    """The iterations of workers that had not ended and were not about to land."""
+def find_unmerged(events: Iterable[AnyEvent], *, stopped: bool = False) -> tuple[Unmerged, ...]:
+    """The iterations of workers that had not ended and were not about to land.
+
+    `stopped`: also those whose accepted work was still in the queue when the run was stopped.
+    """
     found: dict[int, Unmerged] = {}
     change = msgspec.structs.replace
     for event in events:
         match event:
             case IterationStarted(iteration=number, worker=worker) if worker:
                 found[number] = Unmerged(event)
+            case IterationEnded(iteration=number, kind=Kind.INTERRUPTED) if (
+                stopped and number in found and found[number].queued
+            ):
+                continue
             case IterationEnded(iteration=number) | Landing(iteration=number):
                 found.pop(number, None)
             case Judged(iteration=number) if number in found:
@@ -187,7 +194,9 @@ def recover(run: Run, records: list[Record]) -> str:
                 raise  # a full disk or a held lock: the next run can still close the iteration
             done = _give_up(run, found, error)
         what = f"{what}; {done}" if what else done
-        if changed := run.watchers.changed():  # by the agent or by the user since: only the user can tell
+        if not found.started.worker and (
+            changed := run.watchers.changed()
+        ):  # by the agent or by the user since: only the user can tell
             what += f"; changed since that iteration started: {', '.join(changed[:_FEW])}; check them"
     if unmerged := find_unmerged(record.event for record in records):
         closed = _close_unmerged(run, unmerged)

@@ -72,10 +72,12 @@ class WorkerIterations(Loop):
         repo: Repo,
         rules: QueueRules,
         users_commits: Callable[[], Iterable[str]] = tuple,
+        earlier: Callable[[str], tuple[AnyEvent, ...]] = lambda story: (),
     ) -> None:
-        """`users_commits` takes in what a person committed meanwhile, and says so."""
+        """`users_commits` takes in what a person committed meanwhile, and says so. `earlier`: what earlier runs did
+        for a story."""
         super().__init__(run, history)
-        self._users_commits = users_commits
+        self._users_commits, self._earlier = users_commits, earlier
         self._crew, self._budget, self._repo, self._rules = crew, budget, repo, rules
         self._active: dict[int, Active] = {}
         self._by_worker: dict[int, int] = {}

@@ -9,7 +9,16 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import BadData, UsageError
-from ralph.core.events import AnyEvent, IterationEnded, IterationStarted, Judged, Record, RunStarted, Settling
+from ralph.core.events import (
+    AnyEvent,
+    IterationEnded,
+    IterationStarted,
+    Judged,
+    Landing,
+    Record,
+    RunStarted,
+    Settling,
+)
 from ralph.core.evidence import CheckResult
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import PlanRef
@@ -42,40 +51,54 @@ class StoryHistory(Struct, frozen=True):
     proof: Proof | None = None
 
 
-class Histories(Struct, frozen=True):
-    stories: dict[str, StoryHistory] = {}
-    started: IterationStarted | None = None
+class Begun(Struct, frozen=True):
+    """An iteration that has not ended."""
+
+    started: IterationStarted
     judged: Judged | None = None
     tree: str = ""
     """As the iteration left it."""
 
 
+class Histories(Struct, frozen=True):
+    stories: dict[str, StoryHistory] = {}
+    begun: dict[int, Begun] = {}
+
+
 def follow(histories: Histories, event: AnyEvent) -> Histories:
+    change = msgspec.structs.replace
+    if isinstance(event, IterationStarted):
+        return Histories(histories.stories, histories.begun | {event.iteration: Begun(event)})
+    if not isinstance(event, Judged | Settling | Landing | IterationEnded):
+        return histories
+    begun = histories.begun.get(event.iteration)
+    if isinstance(event, IterationEnded):
+        others = {number: one for number, one in histories.begun.items() if number != event.iteration}
+        return Histories(_after(histories.stories, begun, event), others)
+    if begun is None:
+        return histories
     match event:
-        case IterationStarted():
-            return Histories(histories.stories, event)
         case Judged():
-            return Histories(histories.stories, histories.started, event)
+            begun = change(begun, judged=event)
         case Settling():
-            return msgspec.structs.replace(histories, tree=event.tree)
-        case IterationEnded():
-            return Histories(_after(histories, event))
-        case _:
-            return histories
+            begun = change(begun, tree=event.tree)
+        case Landing():  # the work begins where it was merged, not where its worker began
+            begun = change(begun, started=change(begun.started, checkpoint=event.checkpoint))
+    return Histories(histories.stories, histories.begun | {event.iteration: begun})
 
 
-def _after(histories: Histories, ended: IterationEnded) -> dict[str, StoryHistory]:
-    others = {story: history for story, history in histories.stories.items() if story != ended.story}
+def _after(stories: dict[str, StoryHistory], begun: Begun | None, ended: IterationEnded) -> dict[str, StoryHistory]:
+    others = {story: history for story, history in stories.items() if story != ended.story}
     if ended.completes:
         return others
-    started, judged = histories.started, histories.judged
     is_work = ended.mode in (Mode.IMPLEMENT, Mode.FIX) and ended.kind.keeps_work
-    if not is_work or started is None or judged is None or started.iteration != ended.iteration:
-        return histories.stories
-    known = histories.stories.get(ended.story, StoryHistory())
+    if not is_work or begun is None or begun.judged is None:
+        return stories
+    started, judged = begun.started, begun.judged
+    known = stories.get(ended.story, StoryHistory())
     span = Span(str(started.checkpoint.get("head") or ""), ended.commit)
     if not ended.commit and started.checkpoint.get("tree"):
-        span = Span(str(started.checkpoint["tree"]), histories.tree)
+        span = Span(str(started.checkpoint["tree"]), begun.tree)
     evidence = judged.evidence
     doubts = dict.fromkeys((*known.doubts, *evidence.suspicions))
     return others | {

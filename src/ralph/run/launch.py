@@ -244,6 +244,8 @@ def wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tel
     if spec.is_parallel:
         wanted = "clone"  # work is merged where nobody else works
     state = plan_state(spec.ref, env)
+    if stream_around(spec.ref.root) and spec.is_parallel:
+        tell("a stream has one worker: `parallel` is left out of account here")
     if stream_around(spec.ref.root):
         return False  # it is a worktree of its own
     if (known := read_clone(state)) is not None and has_more(known, state, env):
@@ -299,7 +301,7 @@ def _locked(
     shown = target if spec.config.workspace != "clone" else ""
     pusher = [Pusher(spec.repo, env, tell, stop, target)] if spec.config.push == "after-story" else []
     with (
-        _all_locks(spec, state, owner),
+        _all_locks(spec, state, owner, env),
         marked(state),
         confined(spec, chosen, clone, env, tell) as confinement,
     ):
@@ -324,12 +326,13 @@ def _locked(
 
 
 @contextmanager
-def _all_locks(spec: RunSpec, state: Path, owner: Owner) -> Iterator[None]:
+def _all_locks(spec: RunSpec, state: Path, owner: Owner, env: Mapping[str, str]) -> Iterator[None]:
     """The plan's lock, the working tree's (two runs in one tree would take each other's changes for their own), and the
     lock of the plan's stream, if there is one."""
-    root, name = main_workspace(spec.ref.root), stream_name(spec.ref)
+    own = users_own(spec.ref, env)  # a clone has no streams
+    root, name = main_workspace(own.root), stream_name(own)
     paths = [state / RUN_LOCK, spec.repo.git_dir / GIT_LOCK]
-    if (folder := stream_around(spec.ref.root)) is not None:
+    if (folder := stream_around(own.root)) is not None:
         name = folder.name
     if stream_folder(root, name).is_dir():
         paths.append(stream_lock(root, name))
@@ -404,6 +407,7 @@ def _loop(
     from ralph.engine.parallel import ParallelLoop
     from ralph.engine.workers import QueueRules
     from ralph.run.crew import LocalCrew
+    from ralph.run.past_events import PastEvents
     from ralph.run.users_commits import UsersCommits
 
     config = spec.config
@@ -426,7 +430,8 @@ def _loop(
     budget = run.agents.run
     assert isinstance(budget, RunBudget)
     users_commits = UsersCommits(spec.ref, spec.repo, caller.env)
-    loop = ParallelLoop(run, history, crew, budget, spec.repo, rules, users_commits)
+    earlier = PastEvents(spec.ref, spec.run, caller.env)
+    loop = ParallelLoop(run, history, crew, budget, spec.repo, rules, users_commits, earlier)
     loop.take_over(unmerged)
     return loop
 

@@ -177,7 +177,8 @@ def _recover_last(
     if is_over and find_open(record.event for record in records) is None:
         if any(isinstance(record.event, Noted) and record.event.text.startswith(SURVIVED) for record in records):
             end_processes_of([last])
-        return (Recovered(last, 0, damage) if damage else None), history.feedback, ()
+        queued = tuple(one for one in find_unmerged((record.event for record in records), stopped=True) if one.judged)
+        return (Recovered(last, 0, damage) if damage else None), history.feedback, queued
     # First: a git process that outlived the run would interfere, and one that was killed has left locks.
     end_left_behind(None, (_MARK, str(state)), _GRACE)
     clear_stale_locks(spec.repo)

@@ -8,11 +8,21 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from ralph.core.ports import PlanRef
-from ralph.core.text import plural
-from ralph.host.git.command import ask, git, line
+from ralph.core.text import one_line, plural
+from ralph.host.git.command import Answer, ask, git, line
 from ralph.host.git.repo import Repo
 from ralph.state.clones import read_clone, record_clone
 from ralph.state.places import plan_state
+
+
+def _why(merged: Answer) -> str:
+    """The files in conflict, or those that are in the way."""
+    said = (merged.out + b"\n" + merged.err).decode("utf-8", "replace").splitlines()
+    conflicts = [text for text in said if text.startswith("CONFLICT")]
+    files = [text.strip() for text in said if text.startswith("\t")]
+    if conflicts or files:
+        return one_line("; ".join(conflicts[:3]) or f"uncommitted changes in {', '.join(files[:3])}", 300)
+    return merged.complaint
 
 
 class UsersCommits:
@@ -42,8 +52,8 @@ class UsersCommits:
             ask(self._clone, "merge", "--abort")
             self._left_out = tip
             yield (
-                f"{plural(count, 'commit')} on {known.target} cannot be merged with the work of this run, so they are "
-                f"not taken in: {merged.complaint}"
+                f"{plural(count, 'commit')} on {known.target} cannot be merged with the work of this run and "
+                f"{'is' if count == 1 else 'are'} not taken in: {_why(merged)}"
             )
             return
         record_clone(self._state, replace(known, base=tip))

@@ -79,6 +79,7 @@ from ralph.host.process.table import ProcessId
 from ralph.host.process.tree import adopt_orphans, identify
 from ralph.host.process.watchdog import Watchdog
 from ralph.journal.records import Journal
+from ralph.proof.checks import made_by_checks
 from ralph.run import hub
 from ralph.run.clones import anchored
 from ralph.run.confinement import confined
@@ -205,7 +206,7 @@ class Worker:
             options=begin.options,
             is_clone=True,
         )
-        self._is_own = ours(spec, env).is_ours
+        self._own = ours(spec, env)
         self._state = state
         clock = SteadyClock()
         path = journal_path(workspace_state(spec.ref.root, env), run_id)
@@ -251,6 +252,7 @@ class Worker:
                     self._link.send(self._examine(order))
                 if self._link.is_ending:
                     break
+            reset(spec.repo.root, self._base)  # the next worker here must not take it for lost work
             journal.write(RunEnded(Reason.ON_REQUEST))
 
     def _started(self) -> RunStarted:
@@ -332,7 +334,16 @@ class Worker:
         """A commit on the base with all that was accepted, without Ralph's own files."""
         repo, inspection = self._spec.repo, judged.inspection
         base = self._base
-        tree = without(repo, inspection.tree, base, self._is_own)
+        outputs = made_by_checks(self._state)
+
+        def is_left_out(path: str) -> bool:
+            """Ralph's own files, and untracked ones that checks and tools have left."""
+            if self._own.is_ours(path):
+                return True
+            is_output = path in outputs or self._own.is_left_by_tools(path)
+            return is_output and ask(repo, "cat-file", "-e", f"{base}:{path}").code != 0
+
+        tree = without(repo, inspection.tree, base, is_left_out)
         commit = commit_object(repo, tree, [base], message_for(judged.attempt, judged.verdict))
         ref = f"{CANDIDATES}{self._begin.run}/{judged.attempt.number}"
         git(repo, "update-ref", ref, commit)

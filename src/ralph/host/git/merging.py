@@ -41,6 +41,7 @@ from ralph.host.git.objects import (
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import Repo
 from ralph.host.git.rescue import AUTHOR
+from ralph.host.removal import is_reached_directly
 
 PREFIX = "refs/ralph/"
 _TIP, _STORY = "tip", "story"
@@ -338,6 +339,12 @@ def keep_ref(repo: Repo, name: str, commit: str, old: str = "") -> None:
 
 
 def put_tree(repo: Repo, tree: str) -> None:
-    """Bring the files of a tree into a clean working tree, as uncommitted changes. Files that are alike stay."""
+    """Bring the files of a tree into the working tree of a clone of ours, as uncommitted changes. Files that are alike
+    stay. Untracked files in its way were made by checks there, and go."""
     ask(repo, "update-index", "-q", "--refresh")  # read-tree refuses files whose times differ from the index
+    added = names(git(repo, "diff-tree", "-r", "-z", "--name-only", "--diff-filter=A", "HEAD", tree))
+    for path in added:
+        there = repo.root / os.fsdecode(path)
+        if is_reached_directly(repo.root, there) and (there.is_file() or there.is_symlink()):
+            there.unlink()
     git(repo, "read-tree", "-m", "-u", "HEAD", tree)
