@@ -120,7 +120,7 @@ def test_a_question_leaves_its_story_open_and_the_others_go_on(tmp_path: Path) -
     assert "S-1" not in project.done()
 
 
-def test_work_that_waits_in_the_queue_when_ctrl_c_comes_is_kept(tmp_path: Path) -> None:
+def test_work_that_waits_in_the_queue_when_ctrl_c_comes_is_merged_next(tmp_path: Path) -> None:
     slow = "test -f readme.txt; if [ -f two.txt ] && [ -f one.txt ]; then sleep 4; fi"
     stories = {
         "S-1": [writes("one.txt", "1\n")],
@@ -133,9 +133,14 @@ def test_work_that_waits_in_the_queue_when_ctrl_c_comes_is_kept(tmp_path: Path) 
     process.send_signal(signal.SIGINT)
     assert project.finish(process) == 130
     queued = [event.commit for event in project.events(Queued)]
+    waiting = {event.story for event in project.events(Queued)} - set(project.done())
+    assert waiting
     assert not project.processes()
     project.run(workers=3)
     project.check("S-1", "S-2", "S-3")
+    with_agent = {event.iteration for event in project.events(AgentStarted)}
+    again = {event.story for event in project.events(IterationStarted) if event.iteration in with_agent}
+    assert again.isdisjoint(waiting)
     assert all(project.git("cat-file", "-t", commit) == "commit" for commit in queued)
 
 
