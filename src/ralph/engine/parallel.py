@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -106,11 +107,17 @@ class ParallelLoop(WorkerIterations):
 
     def _until_nothing_runs(self) -> Stop:
         run = self._run
-        wait = 0.0
+        wait = looked = 0.0
         while True:
+            is_news = wait == 0
             for worker, message in self._crew.receive(wait):
                 self._handle(worker, message)
+                is_news = is_news or not isinstance(message, Told | Query)
             wait = _LOOK
+            if not is_news and time.monotonic() - looked < _LOOK and not run.control.stop.requested:
+                wait = max(_LOOK - (time.monotonic() - looked), 0.01)
+                continue  # agents say much that changes nothing for the others
+            looked = time.monotonic()
             if run.control.stop.requested and not self._is_stopping:
                 self._is_stopping = True
                 self._crew.stop(run.control.stop.signum or 15)
