@@ -33,6 +33,7 @@ _COPIED = (
     "core.longpaths",
 )
 _GIT = "repository"
+_SETTINGS, _TAGS = "copied-settings", "copied-tags"
 _RESCUE = "refs/ralph/rescue/"
 
 
@@ -74,15 +75,30 @@ def open_worker_clone(begin: Begin, env: Mapping[str, str]) -> tuple[Opened, str
 
 
 def _set_up_for_hub(begin: Begin, tree: Path) -> None:
-    for key, value in begin.git_settings.items():
-        git(tree, "config", key, value)
+    _copy_settings(begin.git_settings, tree.parent / _GIT)
     hub.get(tree, Hub(begin.source), begin.run, begin.base)
 
 
 def settings_of(repository: Path) -> dict[str, str]:
     """Settings of a repository that decide about files and authors, for a clone on another machine."""
-    answers = {key: ask(repository, "config", "--get", key) for key in _COPIED}
-    return {key: line(answer.out) for key, answer in answers.items() if answer.code == 0}
+    wanted = "|".join(key.replace(".", r"\.") for key in _COPIED)
+    answer = ask(repository, "config", "--null", "--get-regexp", f"^({wanted})$")
+    items = (item.partition("\n") for item in answer.out.decode("utf-8", "surrogateescape").split("\0") if item)
+    return {key: value for key, _, value in items}  # the last one counts
+
+
+def _copy_settings(values: Mapping[str, str], git_dir: Path) -> None:
+    """In a file of their own, which the repository's settings include: one write instead of a process for each."""
+    text = ""
+    for key, value in values.items():
+        section, _, name = key.partition(".")
+        quoted = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        text += f'[{section}]\n\t{name} = "{quoted}"\n'
+    write_bytes(git_dir / _SETTINGS, text.encode("utf-8", "surrogateescape"), durable=False)
+    config = git_dir / "config"
+    include = f"[include]\n\tpath = {_SETTINGS}\n".encode()
+    if include not in (known := config.read_bytes()):
+        write_bytes(config, known + include, durable=False)
 
 
 def _read_objects_of(source: Path, git_dir: Path) -> None:
@@ -95,13 +111,18 @@ def _read_objects_of(source: Path, git_dir: Path) -> None:
     if (source / "info" / "exclude").is_file():
         make_folder(git_dir / "info")
         write_bytes(git_dir / "info" / "exclude", (source / "info" / "exclude").read_bytes())
-    for key, value in settings_of(source).items():
-        git(git_dir, "config", key, value)
+    _copy_settings(settings_of(source), git_dir)
     tags = git(source, "for-each-ref", "--format=create %(refname) %(objectname)", "refs/tags")
-    have = git(git_dir, "for-each-ref", "--format=delete %(refname)", "refs/tags")
-    if have or tags:
-        git(git_dir, "update-ref", "--stdin", stdin=have)
+    copied = git_dir / _TAGS
+    if tags != (copied.read_bytes() if copied.is_file() else b""):
+        git(
+            git_dir,
+            "update-ref",
+            "--stdin",
+            stdin=git(git_dir, "for-each-ref", "--format=delete %(refname)", "refs/tags"),
+        )
         git(git_dir, "update-ref", "--stdin", stdin=tags)
+        write_bytes(copied, tags, durable=False)
 
 
 def reset(tree: Path, commit: str) -> None:
