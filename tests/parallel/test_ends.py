@@ -43,7 +43,7 @@ def test_a_killed_worker_costs_its_story_no_attempt_and_no_work(tmp_path: Path) 
 
 
 def test_ctrl_c_ends_all_workers_and_loses_nothing(tmp_path: Path) -> None:
-    stories = {f"S-{n}": [[{"sleep": 60}], writes(f"f{n}.txt", f"{n}\n")] for n in (1, 2)}
+    stories = {f"S-{n}": [writes(f"f{n}.txt", f"{n}\n", seconds=12)] for n in (1, 2)}
     stories["S-3"] = [writes("f3.txt", "3\n")]
     project = Project(tmp_path, stories)
     process = project.start(workers=3)

@@ -247,7 +247,8 @@ class RayCrew(LocalCrew):
         super()._bury(member, why)
         if member.ready is None:
             self._failures += 1
-            if self._failures >= _MOST_FAILURES:
+            has_others = any(other.ready is not None for other in self._members.values())
+            if self._failures >= _MOST_FAILURES and not has_others:  # not because a node is gone
                 raise SetupError(
                     f"{self._failures} workers in a row could not start on the cluster: {why}",
                     hint="every node needs the same version of Ralph, git, and the agent",

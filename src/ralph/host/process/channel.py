@@ -116,7 +116,8 @@ class _Child:
         return None
 
     def kill(self) -> None:
-        end_group(self._process.pid)
+        if self._process.poll() is None:  # later the number may be somebody else's
+            end_group(self._process.pid)
         with contextlib.suppress(OSError):
             self._process.kill()
         self._process.wait()

@@ -112,13 +112,11 @@ class _Forked:
         return -1 if ready else None
 
     def kill(self) -> None:
-        if self.ended(0) is None:
+        if self.ended(0) is None:  # later the number may be somebody else's
             end_group(self.pid)
             with contextlib.suppress(OSError):
                 signal.pidfd_send_signal(self._descriptor, signal.SIGKILL)
             self.ended(_PATIENCE)
-        elif self.pid:
-            end_group(self.pid)
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
