@@ -357,3 +357,15 @@ def test_a_claim_is_made_in_the_file_that_the_prompt_names(tmp_path: Path) -> No
     assert f"write one JSON object to `{place}`" in ran.told()
     assert "story files live at the top" in (project.root / ".ralph/work/progress.txt").read_text()
     assert not (project.root / place).exists()
+
+
+def test_a_worker_does_a_story_and_the_merge_queue_takes_it(tmp_path: Path) -> None:
+    project = Project(tmp_path)
+    ran = project.run([write(project, "s1.txt"), claim(project), say()], "--parallel", "2")
+    sound(ran)
+    assert ran.code == 0, ran.out
+    assert ran.done() == [True]
+    assert ran.verdicts() == [("S-1", "accepted")]
+    assert [event["story"] for event in ran.of("Queued")] == ["S-1"]
+    assert [event["iteration"] for event in ran.of("Landing")] == [1]
+    assert (project.root / "s1.txt").is_file()
