@@ -14,8 +14,6 @@ from ralph.core.events import (
     AgentStarted,
     AnyEvent,
     Baseline,
-    Committed,
-    IterationEnded,
     IterationStarted,
     Judged,
     Noted,
@@ -58,13 +56,8 @@ from ralph.host.git.merging import keep_ref, merge_onto
 
 _LOOK = 0.5
 """Seconds between looks at the plan and at requests, if no worker says anything."""
-_MOST_LOSSES = 3
-"""Workers that may be lost with one story; the next time the story counts as crashed."""
-_MERGED = "refs/ralph/merged/"
-_REMEMBERED = (IterationStarted, Judged, Committed, IterationEnded)
 _NOT_OURS = (Baseline, Settling)
 """Events of a worker that are about its clone only."""
-_LONGEST_TEXT = 6000
 
 
 class ParallelLoop(WorkerIterations):

@@ -12,7 +12,6 @@ from ralph.core.agent import Outcome
 from ralph.core.errors import RalphError
 from ralph.core.events import (
     AnyEvent,
-    Baseline,
     Committed,
     IterationEnded,
     IterationStarted,
@@ -21,7 +20,6 @@ from ralph.core.events import (
     Noted,
     Record,
     Scheduled,
-    Settling,
 )
 from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.history import History
@@ -51,14 +49,9 @@ from ralph.host.git.rescue import PREFIX as RESCUE
 from ralph.prompts.foreign import fence_for, fenced
 from ralph.state.names import PLAN_BEFORE
 
-_LOOK = 0.5
-"""Seconds between looks at the plan and at requests, if no worker says anything."""
 _MOST_LOSSES = 3
 """Workers that may be lost with one story; the next time the story counts as crashed."""
-_MERGED = "refs/ralph/merged/"
 _REMEMBERED = (IterationStarted, Judged, Committed, IterationEnded)
-_NOT_OURS = (Baseline, Settling)
-"""Events of a worker that are about its clone only."""
 _LONGEST_TEXT = 6000
 
 

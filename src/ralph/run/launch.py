@@ -245,7 +245,7 @@ def wants_clone(spec: RunSpec, chosen: Chosen, env: Mapping[str, str], tell: Tel
         wanted = "clone"  # work is merged where nobody else works
     state = plan_state(spec.ref, env)
     if stream_around(spec.ref.root) and spec.is_parallel:
-        tell("a stream has one worker: `parallel` is left out of account here")
+        tell("a stream has one worker; `parallel` has no effect here")
     if stream_around(spec.ref.root):
         return False  # it is a worktree of its own
     if (known := read_clone(state)) is not None and has_more(known, state, env):

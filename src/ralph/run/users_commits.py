@@ -43,7 +43,7 @@ class UsersCommits:
             return
         if ask(self._clone, "merge-base", "--is-ancestor", known.base, tip).code:
             self._left_out = tip
-            yield f"{known.target} was rewritten during the run: its new commits are not taken in"
+            yield f"{known.target} was rewritten during the run; its new commits are left out"
             return
         count = int(line(git(self._clone, "rev-list", "--count", f"HEAD..{tip}")) or 0)
         message = f"Merge commits of {known.target} made during the run"
@@ -52,10 +52,11 @@ class UsersCommits:
             ask(self._clone, "merge", "--abort")
             self._left_out = tip
             yield (
-                f"{plural(count, 'commit')} on {known.target} cannot be merged with the work of this run and "
-                f"{'is' if count == 1 else 'are'} not taken in: {_why(merged)}"
+                f"left out {plural(count, 'commit')} on {known.target}, which cannot be merged with the work of this "
+                f"run: {_why(merged)}"
             )
             return
         record_clone(self._state, replace(known, base=tip))
         if count:
-            yield f"took in {plural(count, 'commit')} made on {known.target}; later work is merged onto them"
+            rest = "it" if count == 1 else "them"
+            yield f"merged {plural(count, 'new commit')} from {known.target}; later work builds on {rest}"
