@@ -53,6 +53,16 @@ def test_what_the_set_up_made_is_committed_before_the_first_task(tmp_path: Path)
     assert [e.mode for e in ended(made)] == [Mode.SETUP, Mode.IMPLEMENT]
 
 
+def test_checks_run_after_the_set_up_and_before_the_first_task(tmp_path: Path) -> None:
+    setup = {"type": "agent", "name": "setup", "config": {"marker_file": ".ralph/.setup_done"}}
+    made = project(tmp_path, [setup, AGENT, COMMIT], setup="[{write: {path: README.md, text: hello}}]")
+    config = made.root / ".ralph/config.yaml"
+    made.write(".ralph/config.yaml", config.read_text() + "checks: [{name: readme, command: test -f README.md}]\n")
+    done = run_ralph(made)
+    assert done.code == 0, done.err
+    assert [(e.mode, e.kind) for e in ended(made)] == [(Mode.SETUP, Kind.ACCEPTED), (Mode.IMPLEMENT, Kind.ACCEPTED)]
+
+
 def test_a_marker_that_a_person_wrote_keeps_its_content(tmp_path: Path) -> None:
     """Another step has no marker yet, so the set-up runs."""
     steps = [

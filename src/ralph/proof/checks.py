@@ -296,9 +296,9 @@ class Checks:
         passed = {(result.name, result.command): result for result in known if result.passed}
         results = []
         before = self._untracked()
-        start = ""
+        start = tree
+        self._place.begin(tree, tree)  # a set-up session may have been judged here before
         if pending := self._pending(plan):
-            self._place.begin(tree, tree)
             start = self._place.compose(tree, dict.fromkeys(pending))
         for check in chosen:
             if self._is_stopped():
