@@ -233,6 +233,18 @@ class AcceptanceTests(Protocol):
         """Collect and examine the new test files of a session. Everything else it changed is undone."""
         ...
 
+    def draft_of(self, story: str) -> bytes:
+        """The tests that a session has just written, for the driver of a run with several workers."""
+        ...
+
+    def receive(self, story: Story, draft: bytes) -> None:
+        """What a session in a worker has written; empty: nothing that could be examined."""
+        ...
+
+    def reread(self) -> None:
+        """In a worker: the driver has sent other records."""
+        ...
+
     def join(self, story: str) -> bool:
         """Write the hidden tests of a finished story into the workspace. False: there are none."""
         ...

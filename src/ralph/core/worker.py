@@ -150,7 +150,8 @@ class Finished(Struct, frozen=True, kw_only=True, tag=True):
     undone: RolledBack = RolledBack()
     stop: Stop | None = None
     """Why the iteration could not start."""
-    state: dict[str, bytes] = {}
+    acceptance: bytes = b""
+    """Acceptance tests that the session wrote."""
     logs: dict[str, bytes] = {}
     """Files of the worker's run folder, if it is on another machine."""
 

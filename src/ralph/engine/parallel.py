@@ -349,6 +349,8 @@ class ParallelLoop(WorkerIterations):
         if active.judged is None:
             self._lost_iteration(active, "the worker said nothing about its result")
             return
+        if active.work.mode is Mode.ACCEPTANCE and (story := run.plan.load().plan.story(active.story)):
+            run.proof.acceptance.receive(story, message.acceptance)
         if not message.candidate:
             self._settle_undone(active, message.undone)
             return

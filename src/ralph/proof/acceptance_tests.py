@@ -34,7 +34,7 @@ from ralph.proof.values import Ran
 
 
 class AcceptanceStore:
-    """One record per story. Read once: what changes on disk during a run has no effect on it."""
+    """One record per story. Read once: what agents change on disk during a run has no effect on it."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -91,6 +91,16 @@ class AcceptanceStore:
     def drop_draft(self, story: str) -> None:
         self._path(story, ".draft").unlink(missing_ok=True)
 
+    def draft_of(self, story: str) -> bytes:
+        """As it is on disk; empty if there is none."""
+        with contextlib.suppress(OSError):
+            return read_state(self._path(story, ".draft"))
+        return b""
+
+    def reread(self) -> None:
+        """The driver of a run with several workers has written other records."""
+        self._records = None
+
     def _write(self, record: Acceptance, ending: str) -> None:
         make_folder(self._folder, private=True)
         write_bytes(self._path(record.story, ending), msgspec.json.encode(record), mode=0o600)
@@ -146,7 +156,8 @@ class StoryAcceptance:
         self._tell = tell
         self._commits = commits
         self._current = ""
-        self._writing: Story | None = None
+        self._writing: dict[str, Story] = {}
+        """By ID: stories whose tests were written by a session that has not ended yet."""
         self._notes: list[str] = []
         self._said_no_checks = False
 
@@ -224,7 +235,7 @@ class StoryAcceptance:
 
     def take(self, attempt: Attempt, name: str) -> Written:
         assert attempt.story is not None
-        self._writing = attempt.story
+        self._writing[attempt.story.id] = attempt.story
         files = self._new_files(attempt)
         self._remove_hidden(files)
         left = self.restore_rest(attempt, name, () if self.is_hidden else files)
@@ -241,6 +252,19 @@ class StoryAcceptance:
             )
         )
         return msgspec.structs.replace(left, tests=examined.tests, objections=examined.objections)
+
+    def draft_of(self, story: str) -> bytes:
+        return self._store.draft_of(story)
+
+    def receive(self, story: Story, draft: bytes) -> None:
+        self._writing[story.id] = story
+        with contextlib.suppress(msgspec.MsgspecError):
+            record = msgspec.json.decode(draft, type=Acceptance) if draft else None
+            if record is not None and record.story == story.id and not record.is_exam:
+                self._store.draft(record)
+
+    def reread(self) -> None:
+        self._store.reread()
 
     def restore_rest(self, attempt: Attempt, name: str, files: Iterable[str]) -> Written:
         """Undo whatever a session has changed besides these new files."""
@@ -333,8 +357,8 @@ class StoryAcceptance:
             self._store.accept_draft(event.story)
             return
         self._store.drop_draft(event.story)
-        story = self._writing
-        if story is None or story.id != event.story or not event.kind.uses_attempt:
+        story = self._writing.get(event.story)
+        if story is None or not event.kind.uses_attempt:
             return
         sessions = self.sessions(story) + 1
         self._store.write(Acceptance(story=story.id, key=story.content_key, sessions=sessions))

@@ -37,7 +37,7 @@ from ralph.core.events import (
     RunStarted,
 )
 from ralph.core.evidence import CheckResult, Ended, How
-from ralph.core.moves import Reason, Work
+from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan
 from ralph.core.ports import Session
 from ralph.core.proof import Proof
@@ -90,7 +90,7 @@ from ralph.run.spec import RunSpec
 from ralph.run.wiring import make_run
 from ralph.run.worker_clone import open_worker_clone, reset, write_files
 from ralph.sandbox.choice import choose, chosen_before
-from ralph.state.names import ACCEPTANCE, AGENTS_ENDED, CHECK_OUTPUTS, LAST_RUN, RAW
+from ralph.state.names import AGENTS_ENDED, CHECK_OUTPUTS, LAST_RUN, RAW
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path, last_run_id, new_run_id
 
@@ -310,11 +310,13 @@ class Worker:
         else:
             undone = undo(run, judged.attempt, judged.verdict, judged.attempt.reading)
             done = Finished(iteration=ticket.iteration, undone=undone)
+        if work.mode is Mode.ACCEPTANCE:
+            done = replace(done, acceptance=run.proof.acceptance.draft_of(work.story))
         self._end(judged.attempt, judged.verdict.kind)
         if self._hub is not None:
             hub.publish_rescue(self._spec.repo.root, self._hub, self._begin.run, self._spec.run)
             done = replace(done, logs=take_logs(self._journal.path.parent))
-        return replace(done, state=self._written(work))
+        return done
 
     def _carry(self, tree: str) -> None:
         """Start the session with earlier work, which counts as its own."""
@@ -371,14 +373,7 @@ class Worker:
         for name, data in state.items():
             make_folder((self._state / name).parent, private=True)
             write_bytes(self._state / name, data, mode=0o600, durable=False)
-
-    def _written(self, work: Work) -> dict[str, bytes]:
-        """State that the session made for its story: acceptance tests."""
-        folder = self._state / ACCEPTANCE
-        if work.mode is not Mode.ACCEPTANCE or not folder.is_dir():
-            return {}
-        files = [path for path in folder.rglob("*") if path.is_file()]
-        return {str(path.relative_to(self._state)): path.read_bytes() for path in files}
+        self._run.proof.acceptance.reread()
 
     def _examine(self, order: Examine) -> Examined:
         """The proof procedure on a merged tree, as if one session had made all of it."""
