@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
+import time
 from pathlib import Path
 
 from ralph.core.events import (
     AgentStarted,
     IterationEnded,
     IterationStarted,
+    Paused,
     Queued,
     WaitStarted,
     WorkerLost,
@@ -67,6 +70,56 @@ def test_stop_lets_sessions_end_and_starts_no_further_ones(tmp_path: Path) -> No
     assert project.finish(process) == 1
     assert project.reason() == "on-request"
     project.check("S-1", "S-2")
+
+
+def test_stop_now_ends_the_agents_of_all_workers_and_the_next_run_starts_them_again(tmp_path: Path) -> None:
+    stories = {f"S-{n}": [[{"sleep": 60}], writes(f"f{n}.txt", f"{n}\n")] for n in (1, 2)}
+    project = Project(tmp_path, stories)
+    process = project.start()
+    project.wait_for(AgentStarted, 2)
+    begun = time.monotonic()
+    assert ralph("stop", "--now", cwd=project.root).code == 0
+    code = project.finish(process)
+    assert time.monotonic() - begun < 30
+    assert code in (130, 143)
+    ended = project.events(IterationEnded)
+    assert [(event.kind.value, event.attempts) for event in ended] == [("interrupted", 0)] * 2
+    project.check()
+    script = json.loads((tmp_path / "script.yaml").read_text())
+    script["stories"] = {story: sessions[1:] for story, sessions in script["stories"].items()}
+    (tmp_path / "script.yaml").write_text(json.dumps(script))
+    project.run()
+    project.check("S-1", "S-2")
+
+
+def test_pause_waits_for_the_sessions_that_run_and_resume_starts_the_next(tmp_path: Path) -> None:
+    stories = {f"S-{n}": [writes(f"f{n}.txt", f"{n}\n", seconds=1)] for n in (1, 2, 3)}
+    project = Project(tmp_path, stories)
+    process = project.start()
+    project.wait_for(AgentStarted, 2)
+    assert ralph("pause", cwd=project.root).code == 0
+    project.wait_for(Paused)
+    assert len(project.events(IterationEnded)) == 2
+    assert "paused" in ralph("status", cwd=project.root).out
+    assert ralph("resume", cwd=project.root).code == 0
+    assert project.finish(process) == 0
+    project.check("S-1", "S-2", "S-3")
+    order = project.order()
+    assert order.index("begin S-3") > max(order.index("end S-1"), order.index("end S-2"))
+
+
+def test_a_paused_run_can_be_stopped(tmp_path: Path) -> None:
+    stories = {f"S-{n}": [writes(f"f{n}.txt", f"{n}\n")] for n in (1, 2, 3, 4)}
+    project = Project(tmp_path, stories)
+    process = project.start()
+    project.wait_for(AgentStarted)
+    assert ralph("pause", cwd=project.root).code == 0
+    project.wait_for(Paused)
+    assert ralph("stop", cwd=project.root).code == 0
+    assert project.finish(process) == 1
+    assert project.reason() == "on-request"
+    project.check(*project.done())
+    assert 0 < len(project.done()) < 4
 
 
 def test_the_cap_counts_the_iterations_of_all_workers(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from ralph.core.events import IterationStarted
+from ralph.plans.registry import layout as read_layout
 from support.parallel_runs import Project, writes
-from support.workspaces import workspace
+from support.workspaces import story_id, workspace
 
 CLAIM = """echo '{"claim": "done"}' > "$RALPH_REQUEST_FILE" """
 
@@ -37,11 +38,11 @@ def test_reviews_are_sessions_of_workers_too(tmp_path: Path) -> None:
     assert not project.processes()
 
 
-@pytest.mark.parametrize("layout", ["plan.md", "tasks.json"])
+@pytest.mark.parametrize("layout", ["plan.md", "tasks.json", "spec.md", "steps"])
 def test_other_layouts(tmp_path: Path, layout: str) -> None:
     project = Project(tmp_path, {"S-1": []}, config={"review": {"enabled": False}})
     project.git("rm", "-rqf", ".ralph/many")
-    workspace(project.root, layout)
+    ref = workspace(project.root, layout)
     (project.root / "Makefile").write_text("test:\n\t@true\n")
     every = [{"run": "echo done > $RALPH_STORY.txt"}, {"claim": "done"}]
     (tmp_path / "script.yaml").write_text(json.dumps({"stories": {"*": [{"implement": every}]}}))
@@ -50,5 +51,20 @@ def test_other_layouts(tmp_path: Path, layout: str) -> None:
     project.run()
     assert project.reason() == "complete"
     files = project.git("ls-tree", "--name-only", "HEAD").splitlines()
-    assert [f"US-{n:03}.txt" in files for n in (4, 5, 6)] == [True] * 3
+    assert {f"{story_id(layout, n)}.txt" for n in (4, 5, 6)} <= set(files)
+    assert all(story.is_done for story in read_layout(layout).parse(ref.path.read_bytes(), "").stories)
+    assert all(event.worker for event in project.events(IterationStarted))
     assert not project.processes()
+
+
+def test_steps_that_do_not_commit_are_refused(tmp_path: Path) -> None:
+    project = Project(tmp_path, {"S-1": [writes("one.txt", "1\n")]})
+    project.git("rm", "-rqf", ".ralph/many")
+    workspace(project.root, "steps")
+    (project.root / ".ralph/configs").mkdir()
+    steps = {"name": "default", "steps": [{"type": "agent", "name": "run-claude"}]}
+    (project.root / ".ralph/configs/default.json").write_text(json.dumps(steps))
+    done = project.run(code=None)
+    assert done.code == 78
+    assert "workers need a clone each, and none can be made: its steps do not commit" in done.err
+    assert "--parallel 1" in done.err
