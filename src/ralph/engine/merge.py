@@ -16,7 +16,8 @@ from ralph.engine.judge import judge
 from ralph.engine.queue import Entry, Queue
 from ralph.engine.run import Run
 from ralph.engine.workers import Active, Build, Crew, QueueRules
-from ralph.host.git.command import ask, git, line
+from ralph.host.git.checkpoint import head_of
+from ralph.host.git.command import ask
 from ralph.host.git.merging import commit_object, keep_ref, merge_onto, same_but_own
 from ralph.host.git.repo import Repo
 
@@ -42,11 +43,13 @@ class MergeQueue:
         self._builds: dict[str, Build] = {}
         self._made: dict[str, str] = {}
         """By key of a build: its merged commit."""
+        self._onto: dict[str, str] = {}
+        """By merged commit of one entry: the commit that it was made on."""
         self._outputs: dict[int, str] = {}
         """By iteration: what a clash or a red check printed."""
 
     def tip(self) -> str:
-        return line(git(self._repo, "rev-parse", "--verify", "HEAD^{commit}"))
+        return head_of(self._repo)[1] or ""
 
     def add(self, active: Active) -> None:
         entry = Entry(active.number, active.story, active.candidate, active.base)
@@ -72,6 +75,12 @@ class MergeQueue:
 
     def ready(self) -> tuple[Entry, ...]:
         return merge_queue.ready(self._queue, self.tip())
+
+    def merge_of(self, entry: Entry) -> tuple[str, str] | None:
+        """The merged commit of a ready entry, and the commit that it was made on: like the tip, but for Ralph's own
+        files. None: it was merged in a batch."""
+        merged = merge_queue.merged_alone(self._queue, entry.iteration)
+        return (merged, self._onto[merged]) if merged in self._onto else None
 
     def landed(self, iteration: int, tip: str, *, as_proven: bool) -> None:
         self._queue = merge_queue.landed(self._queue, iteration, tip, as_proven=as_proven)
@@ -125,6 +134,8 @@ class MergeQueue:
                 return ""
             head = commit_object(self._repo, merged.tree, [head], f"ralph: {entry.story}, merged")
         self._made[key] = head
+        if len(entries) == 1:
+            self._onto[head] = onto
         keep_ref(self._repo, f"{_MERGED}{self._run.id}/{entries[-1].iteration}-{head[:12]}", head)
         return head
 

@@ -132,9 +132,9 @@ class ParallelLoop(WorkerIterations):
                 if self._active:
                     continue
                 return Stop(Reason.BAD_PLAN, str(error))
-            if self._land_ready():
+            if self._land_next():  # one at a time: meanwhile workers may have nothing to do
                 wait = 0.0
-                continue
+                reading = run.plan.load()
             if self._queue.prove():
                 wait = 0.0
             if run.control.wish().is_pause and not self._active:

@@ -185,6 +185,12 @@ def merged_commit(queue: Queue, key: str) -> str:
     return next((proof.merged for proof in queue.proofs if key and proof.key == key), "")
 
 
+def merged_alone(queue: Queue, iteration: int) -> str:
+    """The merged commit of the first entry, if that was made for it alone."""
+    proof = _known(queue).get((iteration,))
+    return proof.merged if proof is not None and proof.size == 1 else ""
+
+
 def landed(queue: Queue, iteration: int, tip: str, *, as_proven: bool = True) -> Queue:
     """The entry is on the branch, whose tip is now `tip`. `as_proven`: with exactly the content that was proven.
 

@@ -176,18 +176,17 @@ class WorkerIterations(Loop):
         )
         self._active.pop(active.number, None)
 
-    def _land_ready(self) -> bool:
-        """Settle what is proven on exactly this tip, in the run's own tree."""
-        landed = False
-        while ready := self._queue.ready():
+    def _land_next(self) -> bool:
+        """Settle one candidate that is proven on exactly this tip, in the run's own tree."""
+        ready = self._queue.ready()
+        if ready:
             self._land(self._active[ready[0].iteration], ready[0])
-            landed = True
-        return landed
+        return bool(ready)
 
     def _land(self, active: Active, entry: Entry) -> None:
         assert active.judged is not None
         run, tip = self._run, self._queue.tip()
-        merged = merge_onto(self._repo, tip, entry.commit, entry.base)
+        merged, onto = self._queue.merge_of(entry) or (merge_onto(self._repo, tip, entry.commit, entry.base).tree, tip)
         reading: Reading = run.plan.load()
         write_bytes(run.places.folder / PLAN_BEFORE, run.plan.dump(reading), mode=0o600)
         checkpoint = run.tree.checkpoint()
@@ -203,7 +202,7 @@ class WorkerIterations(Loop):
                 commit=entry.commit,
             )
         )
-        put_tree(self._repo, merged.tree)
+        put_tree(self._repo, merged, onto)
         inspection = run.tree.inspect(checkpoint)
         evidence = active.merged_evidence or active.judged.evidence
         verdict = judge(evidence)
@@ -214,7 +213,7 @@ class WorkerIterations(Loop):
         ended = self._settle(Judgement(attempt, evidence, inspection, verdict), commit=True)
         self._before = None
         kept = ended.kind.keeps_work
-        is_same = kept and same_but_own(self._repo, self._queue.tip(), merged.tree, run.places.is_own)
+        is_same = kept and same_but_own(self._repo, self._queue.tip(), merged, run.places.is_own)
         if kept:
             self._carried.pop(active.story, None)
             if is_same:  # its content is on the branch

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from ralph.host.files import make_folder, read_state, special_in
+from ralph.host.git.checkpoint import head_of
 from ralph.host.git.command import GitFailed, ask, git, line
 from ralph.host.git.refs import _is_ancestor
 from ralph.host.git.repo import Repo
@@ -48,8 +49,8 @@ class AgentGit:
     def prepare(self) -> None:
         """Make it: the branch, its history and the tags, and an index that knows the files."""
         repo = self._repo
-        self._head = line(git(repo, "rev-parse", "HEAD"))
-        self._branch = line(ask(repo, "symbolic-ref", "--quiet", "--short", "HEAD").out) or "work"
+        branch, head = head_of(repo)
+        self._head, self._branch = head or line(git(repo, "rev-parse", "HEAD")), branch or "work"
         tags = self._update_objects()
         remove_tree(self.folder)
         for inner in ("objects/info", "objects/pack", "refs/heads", "refs/tags", "info"):
@@ -75,8 +76,7 @@ class AgentGit:
             make_folder(self.objects.parent, private=True)
             kind = f"--object-format={self._repo.object_format}"
             git(self.objects.parent, "init", "--quiet", "--bare", "--template=", kind, str(self.objects))
-        known = ask(self.objects, "rev-parse", "--verify", "--quiet", self._base)
-        if line(known.out) != self._head:
+        if _text(self.objects / self._base).strip() != self._head:
             source = f"+refs/heads/{self._branch}:{self._base}"
             git(self.objects, "fetch", "--quiet", "--no-write-fetch-head", str(self._repo.common_dir), source)
         listed = git(self.objects, "for-each-ref", "--format=%(objectname) %(refname)%00%(*objectname)", "refs/tags")
@@ -84,14 +84,17 @@ class AgentGit:
         return "".join(f"{tag}\n" + (f"^{peeled}\n" if peeled else "") for tag, _, peeled in lines)
 
     def _config(self) -> str:
-        known = {key: ask(self._repo, "config", "--get", key).out for key in _SETTINGS}
+        wanted = "|".join(key.replace(".", r"\.") for key in _SETTINGS)
+        listed = ask(self._repo, "config", "--null", "--get-regexp", f"^({wanted})$").out
+        items = (item.partition("\n") for item in listed.decode("utf-8", "surrogateescape").split("\0") if item)
+        known = {key: value for key, _, value in items}  # the last one counts
         is_sha256 = self._repo.object_format == "sha256"
         text = f"[core]\n\trepositoryformatversion = {int(is_sha256)}\n\tbare = false\n\tlogallrefupdates = true\n"
         text += "[extensions]\n\tobjectformat = sha256\n" if is_sha256 else ""
         for key, value in known.items():
             if value:
                 section, _, name = key.partition(".")
-                quoted = line(value).replace("\\", "\\\\").replace('"', '\\"')
+                quoted = value.replace("\\", "\\\\").replace('"', '\\"')
                 text += f'[{section}]\n\t{name} = "{quoted}"\n'
         return text
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from msgspec.structs import replace
 
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line, plural
+from ralph.host.git.checkpoint import commit_at
 from ralph.host.git.command import Answer, ask, git, line
 from ralph.host.git.repo import Repo
 from ralph.state.clones import read_clone, record_clone
@@ -38,7 +38,7 @@ class UsersCommits:
         if known is None or not known.target:
             return
         branch = f"refs/heads/{known.target}"
-        tip = line(ask(Path(known.checkout), "rev-parse", "--verify", "--quiet", f"{branch}^{{commit}}").out)
+        tip = commit_at(self._clone, branch)
         if not tip or tip in (known.base, self._left_out):
             return
         if ask(self._clone, "merge-base", "--is-ancestor", known.base, tip).code:

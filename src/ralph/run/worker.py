@@ -177,6 +177,7 @@ class Worker:
     def __init__(self, begin: Begin, link: Link, stop: StopSignal, env: Mapping[str, str]) -> None:
         self._begin, self._link, self._stop, self._env = begin, link, stop, env
         self._has_baseline = False
+        self._has_candidates = True
         self._is_quiet = False
         self._base = begin.base
         self._hub = Hub(begin.source) if begin.is_hub else None
@@ -348,6 +349,7 @@ class Worker:
         tree = without(repo, inspection.tree, base, is_left_out)
         commit = commit_object(repo, tree, [base], message_for(judged.attempt, judged.verdict))
         ref = f"{CANDIDATES}{self._begin.run}/{judged.attempt.number}"
+        self._has_candidates = True
         git(repo, "update-ref", ref, commit)
         for number, made in enumerate(inspection.commits[-1:], 1):
             git(repo, "update-ref", f"{ref}-commits-{number}", made)
@@ -367,8 +369,10 @@ class Worker:
         if base != self._base:
             self._run.proof.checks.forget_tests()
         self._base = base
-        taken = ask(self._spec.repo, "for-each-ref", "--format=delete %(refname)", CANDIDATES)
-        ask(self._spec.repo, "update-ref", "--stdin", stdin=taken.out)  # the driver has them
+        if self._has_candidates:
+            taken = ask(self._spec.repo, "for-each-ref", "--format=delete %(refname)", CANDIDATES)
+            ask(self._spec.repo, "update-ref", "--stdin", stdin=taken.out)  # the driver has them
+            self._has_candidates = False
         write_files(self._spec.ref.root, files)
         for name, data in state.items():
             make_folder((self._state / name).parent, private=True)

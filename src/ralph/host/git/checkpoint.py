@@ -238,10 +238,11 @@ def head_of(repo: Repo, branches: dict[str, str] | None = None) -> tuple[str | N
     if not text.startswith("ref: "):
         return None, text
     ref = text.removeprefix("ref: ").strip()
-    return ref.removeprefix(BRANCHES), branches.get(ref) if branches is not None else _commit_of(repo, ref)
+    return ref.removeprefix(BRANCHES), branches.get(ref) if branches is not None else commit_at(repo, ref)
 
 
-def _commit_of(repo: Repo, ref: str) -> str | None:
+def commit_at(repo: Repo, ref: str) -> str | None:
+    """The commit of a ref, given by its full name. Git is only asked for what is not in a file of its own."""
     if is_special(repo.common_dir / ref):
         return None
     text = (read_plain(repo.common_dir / ref) or b"").decode("ascii", "replace").strip()

@@ -6,7 +6,9 @@ The built-in drivers (`merge=union`, `-merge`) apply, as named in the `.gitattri
 
 from __future__ import annotations
 
+import hashlib
 import os
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,11 +18,10 @@ from msgspec.structs import replace
 
 from ralph.host.files import disk_trouble
 from ralph.host.git.command import (
-    Call,
+    Answer,
     GitFailed,
     ask,
     git,
-    git_together,
     line,
     names,
     printable,
@@ -49,7 +50,7 @@ _TIP, _STORY = "tip", "story"
 _BEGIN, _END = b"<<<<<<< ", b">>>>>>> "
 _UNKNOWN_OPTION = 129
 """The exit code of git before 2.38, whose merge-tree has no --write-tree."""
-_DATES = {"GIT_AUTHOR_DATE": "@0 +0000", "GIT_COMMITTER_DATE": "@0 +0000"}
+_NOBODY = "Ralph <ralph@localhost> 0 +0000"
 _LARGEST = 4 * 1024 * 1024
 _MOST_READ = 32 * 1024 * 1024
 _MOST_PATHS = 20
@@ -82,19 +83,14 @@ class _Private(Struct, frozen=True):
         }
         return own | without_settings(self.git_dir)
 
-    @property
-    def scratch(self) -> _Private:
-        """The same, but what is written vanishes with the folder."""
-        return replace(self, objects=self.git_dir / "objects")
-
 
 @disk_trouble()
 def merge_onto(repo: Repo, onto: str, candidate: str, base: str) -> Merged:
     """The change from `base` to `candidate`, made to `onto`, as a cherry-pick does. All are commits or trees."""
     base = base or empty_tree(repo)
     with _private(repo) as private:
-        _copy_attributes(repo, private, onto)
-        merged = _merge_trees(repo, private, onto, candidate, base)
+        trees = _trees(repo, private, (onto, candidate, base))
+        merged = _merge_trees(repo, private, *trees)
         return merged if merged is not None else merge_by_index(repo, private, onto, candidate, base)
 
 
@@ -126,10 +122,17 @@ def _quoted(path: Path) -> str:
     return f'"{escaped}"'
 
 
-def _copy_attributes(repo: Repo, private: _Private, onto: str) -> None:
-    answer = ask(repo, "cat-file", "blob", f"{onto}:.gitattributes")
-    if answer.code == 0:
-        (private.root / ".gitattributes").write_bytes(answer.out)
+def _trees(repo: Repo, private: _Private, commits: Sequence[str]) -> list[str]:
+    """Their trees. The attributes of the first apply to the merge."""
+    listed = [*(f"{name}^{{tree}}" for name in commits), f"{commits[0]}:.gitattributes"]
+    asked = "".join(f"{name}\n" for name in listed).encode()
+    answers = git(repo, "cat-file", "--batch-check=%(objectname) %(objecttype)", stdin=asked).decode().splitlines()
+    *trees, attributes = (answer.partition(" ") for answer in answers)
+    if any(kind != "tree" for _, _, kind in trees):
+        raise GitFailed(("cat-file",), Answer(128, b"", b"fatal: missing object " + " ".join(commits).encode()))
+    if attributes[2] == "blob":
+        (private.root / ".gitattributes").write_bytes(blobs(repo, [attributes[0]])[attributes[0]])
+    return [name for name, _, _ in trees]
 
 
 def _merge_trees(repo: Repo, private: _Private, onto: str, candidate: str, base: str) -> Merged | None:
@@ -137,10 +140,10 @@ def _merge_trees(repo: Repo, private: _Private, onto: str, candidate: str, base:
 
     `merge-tree --merge-base` needs git 2.40, so the three trees become commits of which the first is the merge base.
     """
-    start = _scratch_commit(private, base)
-    calls = [_commit_call(private, tree, start) for tree in (onto, candidate)]
-    for name, made in zip((_TIP, _STORY), git_together(calls), strict=True):
-        (private.git_dir / "refs" / "heads" / name).write_bytes(made)
+    start = _scratch_commit(repo, private, base)
+    for name, tree in ((_TIP, onto), (_STORY, candidate)):
+        made = _scratch_commit(repo, private, tree, start)
+        (private.git_dir / "refs" / "heads" / name).write_text(f"{made}\n")
     answer = ask(private, "merge-tree", "--write-tree", "-z", "--messages", _TIP, _STORY)
     if answer.code == _UNKNOWN_OPTION:
         return None
@@ -161,14 +164,16 @@ def _merge_trees(repo: Repo, private: _Private, onto: str, candidate: str, base:
     return _explained(repo, tree, paths, about)
 
 
-def _scratch_commit(private: _Private, tree: str) -> str:
-    return line(git_together([_commit_call(private, tree)])[0])
-
-
-def _commit_call(private: _Private, tree: str, *parents: str) -> Call:
-    flags = tuple(part for parent in parents for part in ("-p", parent))
-    args = ("commit-tree", f"{tree}^{{tree}}", *flags, "-m", "merge")
-    return Call(private.scratch, args, env_extra={**AUTHOR, **_DATES})
+def _scratch_commit(repo: Repo, private: _Private, tree: str, parent: str = "") -> str:
+    """A commit that vanishes with the folder. Written as a file, which is faster than a process for each."""
+    lines = [f"tree {tree}", *([f"parent {parent}"] if parent else []), f"author {_NOBODY}", f"committer {_NOBODY}"]
+    body = "\n".join([*lines, "", "merge", ""]).encode()
+    data = b"commit %d\0" % len(body) + body
+    name = hashlib.new(repo.object_format, data, usedforsecurity=False).hexdigest()
+    path = private.git_dir / "objects" / name[:2] / name[2:]
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(zlib.compress(data, 1))
+    return name
 
 
 def _messages(fields: Sequence[bytes]) -> Iterator[tuple[list[bytes], str]]:
@@ -338,13 +343,13 @@ def keep_ref(repo: Repo, name: str, commit: str, old: str = "") -> None:
         raise MovedMeanwhile(f"{ref} was moved by another process: {moved.complaint}", hint="run again")
 
 
-def put_tree(repo: Repo, tree: str) -> None:
+def put_tree(repo: Repo, tree: str, base: str = "HEAD") -> None:
     """Bring the files of a tree into the working tree of a clone of ours, as uncommitted changes. Files that are alike
-    stay. Untracked files in its way were made by checks there, and go."""
+    in it and in `base` stay. Untracked files in its way were made by checks there, and go."""
     ask(repo, "update-index", "-q", "--refresh")  # read-tree refuses files whose times differ from the index
-    added = names(git(repo, "diff-tree", "-r", "-z", "--name-only", "--diff-filter=A", "HEAD", tree))
+    added = names(git(repo, "diff-tree", "-r", "-z", "--name-only", "--diff-filter=A", base, tree))
     for path in added:
         there = repo.root / os.fsdecode(path)
         if is_reached_directly(repo.root, there) and (there.is_file() or there.is_symlink()):
             there.unlink()
-    git(repo, "read-tree", "-m", "-u", "HEAD", tree)
+    git(repo, "read-tree", "-m", "-u", base, tree)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -15,6 +16,8 @@ _NO_MODE = "000000"
 DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames")
 _SMALL = 20_000
 _REMEMBERED = 3
+_FEW = 1000
+_MOST_COMPARED = 30
 
 
 def empty_tree(repo: Repo) -> str:
@@ -82,6 +85,9 @@ class Changed(Struct, frozen=True):
         return SUBMODULE in (self.old_mode, self.new_mode)
 
 
+_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_COMPARED: dict[tuple[Path, str, str], tuple[Changed, ...]] = {}
+"""By IDs of objects, whose content never changes: one iteration asks for the same few several times."""
 _RECENT: dict[tuple[Path, str], dict[bytes, TreeEntry]] = {}
 
 
@@ -89,7 +95,15 @@ def changes(repo: Repo, old: str, new: str) -> tuple[Changed, ...]:
     """Every path that differs between two trees or commits. A rename is a deletion and an addition."""
     if old == new:
         return ()
-    return parse_changes(git(repo, "diff-tree", "-r", "-z", "--raw", *DIFF, old, new))
+    key = (repo.common_dir, old, new)
+    if (known := _COMPARED.get(key)) is not None:
+        return known
+    found = parse_changes(git(repo, "diff-tree", "-r", "-z", "--raw", *DIFF, old, new))
+    if len(found) <= _FEW and _ID.fullmatch(old) and _ID.fullmatch(new):
+        _COMPARED[key] = found
+        if len(_COMPARED) > _MOST_COMPARED:
+            del _COMPARED[next(iter(_COMPARED))]
+    return found
 
 
 def parse_changes(out: bytes) -> tuple[Changed, ...]:
