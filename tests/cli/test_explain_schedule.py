@@ -55,6 +55,22 @@ def test_what_would_start_together_and_what_is_held(root: Path) -> None:
     ]
 
 
+def test_ready_stories_without_a_worker_are_listed(root: Path) -> None:
+    done = ralph_here("explain", "schedule", "--parallel", "1", cwd=root)
+    lines = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert lines[1:] == [
+        "start US-001 Log in",
+        "changes src/login.py",
+        "next US-002 when a worker is free",
+        "next US-003 when a worker is free",
+        "next US-004 when a worker is free",
+        "later US-005 after US-001",
+    ]
+    found = ralph_here("explain", "schedule", "--json", "--parallel", "2", cwd=root).json
+    assert found["ready"] == ["US-004"]
+    assert [held["story"] for held in found["scheduled"]["held"]] == ["US-002"]
+
+
 def test_the_workers_come_from_the_option_or_the_setting(root: Path) -> None:
     assert ralph_here("explain", "schedule", "--parallel", "1", cwd=root).out.startswith(
         "1 worker: 1 story would start\n"

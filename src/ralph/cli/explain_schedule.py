@@ -64,6 +64,10 @@ def _show(found: Preview) -> None:
             say(f"         {'':<{width}}  changes {_area(found.areas.get(work.story, ()))}", "dim")
     for held in result.held:
         say(f"  held   {one_line(held.story, 40):<{width}}  {one_line(held.why, 200)}", "yellow")
+    for name in found.ready[:_MOST_WAITING]:
+        say(f"  next   {one_line(name, 40):<{width}}  when a worker is free")
+    if (more := len(found.ready) - _MOST_WAITING) > 0:
+        say(f"  next   {more} more", "dim")
     for name, needs in list(found.waiting.items())[:_MOST_WAITING]:
         say(f"  later  {one_line(name, 40):<{width}}  after {one_line(', '.join(needs), 100)}")
     if (more := len(found.waiting) - _MOST_WAITING) > 0:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ralph.core.areas import areas_of
 from ralph.core.events import IterationEnded, Record, RunStarted, Scheduled
 from ralph.core.history import History
-from ralph.core.select import waiting_for
+from ralph.core.select import in_order, waiting_for
 from ralph.core.text import one_line
 from ralph.engine.schedule import schedule
 from ralph.run.dry_run import acceptance_for, is_exam_due, needs_setup
@@ -33,6 +33,8 @@ class Preview(Struct, frozen=True):
     scheduled: Scheduled
     waiting: dict[str, tuple[str, ...]]
     """Stories that depend on others that are not done, and on which."""
+    ready: tuple[str, ...] = ()
+    """Stories that could start and have no free worker, in their order."""
     last: LastSchedule | None = None
 
 
@@ -56,12 +58,15 @@ def preview(prepared: Launched, workers: int, records: Iterable[Record], env: Ma
         needs_acceptance={story.id for story in stories if needs_tests(story)},
         needs_exam=is_exam_due(prepared, env),
     )
+    listed = {*(work.story for work in scheduled.start), *(held.story for held in scheduled.held)}
+    ready = in_order(plan, review=config.review.enabled, skip=listed) if scheduled.start else ()
     return Preview(
         workers=workers,
         titles={story.id: story.title for story in stories},
         areas={name: area for name, area in areas.items() if area},
         scheduled=scheduled,
         waiting=waiting_for(plan),
+        ready=tuple(story.id for story, _ in ready),
         last=last,
     )
 
