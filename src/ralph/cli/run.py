@@ -44,8 +44,9 @@ from ralph.journal.statistics import Tally
 from ralph.run.launch import Caller, agree, launch, prepare_spec
 from ralph.run.repository import STASHED
 from ralph.run.spec import Launched
+from ralph.state.clones import read_clone
 from ralph.state.names import OUTPUT_LOG
-from ralph.state.places import workspace_state
+from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path
 from ralph.workspace.runs import last_run
 from ralph.workspace.settings_check import refuse_misfits, refuse_unknown_names
@@ -226,7 +227,8 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
             ended = launch(prepared, caller)
     with lost_output():  # the run is over, and its result does not depend on its output
         if not args.json:
-            print_summary(state, tally.figures())
+            left = read_clone(plan_state(prepared.ref, os.environ))
+            print_summary(state, tally.figures(), left.branch if left else "")
         if STASHED in told:
             note("your work from before the run is still stashed; `git stash pop` restores it", "yellow")
     return int(ended.reason.exit_code)

@@ -25,12 +25,13 @@ from ralph.sandbox.hosts import shown
 _MOST_STUCK = 5
 
 
-def print_summary(state: RunState, figures: Figures) -> None:
-    for line in summary(state, figures):
+def print_summary(state: RunState, figures: Figures, left_on: str = "") -> None:
+    """`left_on`: the branch that has the work, if the user's own could not be advanced."""
+    for line in summary(state, figures, left_on):
         say_raw(line)
 
 
-def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
+def summary(state: RunState, figures: Figures | None = None, left_on: str = "") -> Iterator[str]:
     yield ""
     complete = state.ended is not None and state.ended.reason is Reason.COMPLETE
     bar = progress_bar(state.done, state.total)
@@ -65,7 +66,9 @@ def summary(state: RunState, figures: Figures | None = None) -> Iterator[str]:
     if outside := next((note.text for note in state.notes if note.text.startswith(OUTSIDE_NOTE)), ""):
         yield f"  {'sandbox':<10} {one_line(outside.partition(';')[0], 160)}"
     if state.started and state.started.branch:
-        yield f"  {'branch':<10} {one_line(state.started.branch)}, {plural(len(state.commits), 'commit')}"
+        own, made = one_line(state.started.branch), plural(len(state.commits), "commit")
+        is_left = bool(left_on and state.commits) and left_on != state.started.branch
+        yield f"  {'branch':<10} {f'{one_line(left_on)}, {made}; not in {own} yet' if is_left else f'{own}, {made}'}"
     if state.ended and (left := state.ended.uncommitted):
         some = ", ".join(one_line(path, 60) for path in left[:5])
         more = f" and {len(left) - 5} more" if len(left) > 5 else ""
