@@ -97,6 +97,11 @@ def test_a_claim_without_a_change_is_rejected() -> None:
     assert "no files changed" in verdict.headline
 
 
+def test_a_claim_about_work_of_an_earlier_session_needs_no_change() -> None:
+    assert judge(evidence(changed=(), continues=True)).kind is Kind.ACCEPTED
+    assert judge(evidence(changed=(), continues=True, checks=(FAIL,))).kind is Kind.REJECTED
+
+
 @pytest.mark.parametrize(
     ("checks", "before", "kind"),
     [

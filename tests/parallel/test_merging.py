@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
 from ralph.core.events import (
     IterationEnded,
@@ -11,6 +13,7 @@ from ralph.core.events import (
     QueueProved,
     WorkerStarted,
 )
+from support.accepted import CHECK
 from support.parallel_runs import Project, writes
 
 UNIQUE = 'test -z "$(cat slot_*.py 2>/dev/null | sort | uniq -d)"'
@@ -103,6 +106,48 @@ def test_a_lie_is_rejected_in_its_worker_and_the_next_attempt_is_merged(tmp_path
     assert "bad.txt" not in project.git("ls-tree", "--name-only", "HEAD")
     rescued = next(event.rescue for event in project.events(IterationEnded) if event.rescue)
     assert project.git("show", f"{rescued}:bad.txt") == "bad"
+
+
+def test_a_claim_without_changes_is_proved_on_the_merged_tree(tmp_path: Path) -> None:
+    """S-2 holds where its worker began, and no longer after S-1."""
+    stories: dict[str, list[Any]] = {
+        "S-1": [writes("readme.txt", "changed\n")],
+        "S-2": [
+            [{"sleep": 1.5}, {"claim": "already-satisfied"}],
+            writes("two.txt", "hello\n"),
+        ],
+    }
+    project = Project(tmp_path, stories)
+    plan = json.loads(project.plan.read_text())
+    plan["userStories"][1]["verify"] = "grep -q hello *.txt"
+    project.plan.write_text(json.dumps(plan))
+    project.git("commit", "-qam", "checks")
+    project.run()
+    project.check("S-1", "S-2")
+    assert project.kinds("S-2") == ["returned", "accepted"]
+
+
+def test_work_that_was_not_claimed_can_be_claimed_by_the_next_session(tmp_path: Path) -> None:
+    """It was kept. The proof is about all that the story has changed, wherever its sessions ran."""
+    code = [{"write": {"path": "two.py", "text": "def two():\n    return 2\n"}}]
+    test = "import two\n\n\ndef test_two():\n    assert two.two() == 2\n"
+    stories: dict[str, list[Any]] = {
+        "S-1": [writes("one.txt", "1\n", seconds=1)],
+        "S-2": [[*code, {"write": {"path": "tests/test_two.py", "text": test}}], [{"claim": "done"}]],
+        "S-3": [writes("three.txt", "3\n")],
+    }
+    project = Project(tmp_path, stories, check=CHECK, config={"proof": {}, "review": {"enabled": False}})
+    (project.root / "tests").mkdir()
+    (project.root / "tests/test_start.py").write_text("def test_start():\n    pass\n")
+    (project.root / "conftest.py").write_text("")
+    (project.root / ".gitignore").write_text("__pycache__/\n")
+    project.git("add", "-A")
+    project.git("commit", "-qm", "tests")
+    project.run(code=None)
+    assert project.kinds("S-2") == ["partial", "accepted"]
+    assert "S-2" in project.done()
+    ended = [event for event in project.events(IterationEnded) if event.story == "S-2"]
+    assert (ended[-1].completes, ended[-1].grade) == (True, "witnessed")
 
 
 def test_stories_whose_checks_name_the_same_script_run_at_the_same_time(tmp_path: Path) -> None:

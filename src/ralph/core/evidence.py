@@ -82,6 +82,8 @@ class Evidence(Struct, frozen=True, kw_only=True):
     rules: VerdictRules = UNRECORDED
     changed: tuple[str, ...] = ()
     """Paths that differ from the checkpoint, without Ralph's own files."""
+    continues: bool = False
+    """Nothing was changed, and the story is claimed: the claim is about what earlier sessions of the story left."""
     repository_trouble: str = ""
     """The agent rewrote history or left its branch: none of that can be kept."""
     error: str = ""

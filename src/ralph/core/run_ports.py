@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -201,6 +201,18 @@ class Prover(Protocol):
 
     def prove(self, attempt: Attempt, candidate: str, *, is_claimed: bool) -> Proof | None:
         """What the passing checks are worth. None: there is nothing to examine. Only a claim needs a witness."""
+        ...
+
+    def kept(self, stories: Iterable[str]) -> Mapping[str, object]:
+        """By story: what sessions have left of stories that are not done, for a worker that works on these."""
+        ...
+
+    def take_kept(self, kept: Mapping[str, Any]) -> None:
+        """In a worker: what the driver has sent."""
+        ...
+
+    def has_kept(self, story: str) -> bool:
+        """Whether work of earlier sessions of this story, which is not done, is in the tree."""
         ...
 
     def final(self, plan: Plan) -> str:

@@ -6,6 +6,7 @@ starts agents, and those may be anybody's.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +63,8 @@ class Ticket(Struct, frozen=True, kw_only=True):
     """Files of the plan's state folder."""
     past: tuple[AnyEvent, ...] = ()
     """What earlier iterations of the story did, for reviews."""
+    kept: Mapping[str, Any] = {}
+    """By story: what sessions have left of stories that are not done."""
     feedback: str = ""
     free: int = 0
     most: int = 0
@@ -78,6 +81,7 @@ class Examine(Struct, frozen=True, kw_only=True):
     onto: str
     merged: str
     is_claimed: bool = True
+    kept: Mapping[str, Any] = {}
     files: dict[str, bytes] = {}
     state: dict[str, bytes] = {}
 

@@ -45,11 +45,14 @@ def gather(run: Run, attempt: Attempt, taken: SessionTaken, inspection: Inspecti
     changed = tuple(path for path in inspection.changed if not run.places.is_own(path))
     claim = _claim(request, edits, attempt)
     looks = attempt.mode is Mode.REVIEW or (attempt.story is not None and attempt.story.is_review_step)
-    is_needed = bool(changed or claim is Claim.ALREADY or looks or request.replies)
     is_claimed = claim is not None or outcome.promised or run.rules.verdict.claim_is_implied
+    continues = is_claimed and not changed and claim is not Claim.ALREADY and _has_earlier_work(run, attempt)
+    is_needed = bool(changed or continues or claim is Claim.ALREADY or looks or request.replies)
     checks, proof, interrupted = taken.checks, None, run.control.stop.requested
     if is_needed:
-        more, proof, interrupted = prove(run, attempt, inspection, changed, taken.checks, is_claimed=is_claimed)
+        more, proof, interrupted = prove(
+            run, attempt, inspection, changed, taken.checks, is_claimed=is_claimed, continues=continues
+        )
         checks += more
     required = [check.passed for check in checks if check.required]
     return Evidence(
@@ -59,6 +62,7 @@ def gather(run: Run, attempt: Attempt, taken: SessionTaken, inspection: Inspecti
         outcome=outcome,
         rules=run.rules.verdict,
         changed=changed,
+        continues=continues,
         repository_trouble="; ".join(trouble),
         notices=tuple(notices),
         delta=edits,
@@ -90,6 +94,7 @@ def prove(
     before: tuple[CheckResult, ...] = (),
     *,
     is_claimed: bool = True,
+    continues: bool = False,
 ) -> tuple[tuple[CheckResult, ...], Proof | None, bool]:
     """Run the checks, then find out what they are worth: checks, proof, and whether the run is stopping.
 
@@ -107,10 +112,18 @@ def prove(
         return checks, run.proof.prover.known(attempt.work.story), run.control.stop.requested
     passed = all(check.passed for check in (*before, *checks) if check.required)
     proof = None
-    if changed and passed and not run.control.stop.requested:
+    if (changed or continues) and passed and not run.control.stop.requested:
         proof = run.proof.prover.prove(attempt, candidate, is_claimed=is_claimed)
         note_checks(run, begun)
     return checks, proof, run.control.stop.requested
+
+
+def _has_earlier_work(run: Run, attempt: Attempt) -> bool:
+    """A session before this one left work that passed its checks, and did not claim it."""
+    story = attempt.story
+    if story is None or attempt.mode is not Mode.IMPLEMENT or story.is_review_step or not story.attempts:
+        return False
+    return run.proof.prover.has_kept(story.id)
 
 
 def _claim(request: Request, edits: Delta | None, attempt: Attempt) -> Claim | None:

@@ -135,7 +135,8 @@ def _what_is_missing(evidence: Evidence) -> Iterator[str]:
         yield f"the last test run of the session failed: {evidence.outcome.tests_failed}"
     if not _claimed(evidence):
         yield "the agent did not claim the story as done"
-    if not evidence.changed and evidence.mode is not Mode.SETUP and not _turns_all_down(evidence):
+    is_work = evidence.changed or evidence.continues
+    if not is_work and evidence.mode is not Mode.SETUP and not _turns_all_down(evidence):
         if evidence.story is not None and evidence.story.is_review_step and evidence.claim is not Claim.ALREADY:
             if not evidence.logged.strip():
                 yield "a review step needs evidence: write what you checked and what you saw to the progress log"

@@ -140,15 +140,19 @@ class MergeQueue:
         return head
 
     def _is_proven(self, entries: Sequence[Entry], merged: str) -> bool:
-        """Nothing was merged since the worker proved it, or it changes nothing, or it is a test that has to fail."""
+        """Nothing was merged since the worker proved it, or it is a review, or a test that has to fail."""
         own = self._run.places.is_own
         for entry in entries:
             active = self._active[entry.iteration]
             same = len(entries) == 1 and same_but_own(self._repo, merged, entry.commit, own)
-            empty = same_but_own(self._repo, entry.commit, entry.base, own)
-            if not (same or empty or active.work.mode is Mode.ACCEPTANCE):
+            if not (same or self._is_review(active, entry) or active.work.mode is Mode.ACCEPTANCE):
                 return False
         return True
+
+    def _is_review(self, active: Active, entry: Entry) -> bool:
+        """Without changes. Another claim without changes is about the tree that it is merged into: prove it there."""
+        is_review = active.work.mode is Mode.REVIEW
+        return is_review and same_but_own(self._repo, entry.commit, entry.base, self._run.places.is_own)
 
     def _examine(self, key: str, entries: tuple[Entry, ...], onto: str, merged: str, worker: int) -> None:
         run = self._run
@@ -167,6 +171,7 @@ class MergeQueue:
             onto=onto,
             merged=merged,
             is_claimed=any(claims),
+            kept=run.proof.prover.kept([one.story for one in actives]),
             files=outfit.files,
             state=outfit.state,
         )

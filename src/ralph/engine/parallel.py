@@ -252,6 +252,7 @@ class ParallelLoop(WorkerIterations):
             files=outfit.files,
             state=outfit.state,
             past=(*self._earlier(work.story), *self._past.get(work.story, ())) if needs_past else (),
+            kept=run.proof.prover.kept([work.story]),
             feedback=to_be_told(self._history.feedback, work.story),
             free=self._history.free.get(work.story, 0),
             most=cap(self._history, run.rules.limits),

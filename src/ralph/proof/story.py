@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import posixpath
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +108,15 @@ class StoryProver:
 
     def known(self, story: str) -> Proof | None:
         return self._reviewing.proof(story)
+
+    def kept(self, stories: Iterable[str]) -> Mapping[str, object]:
+        return self._reviewing.kept(stories)
+
+    def take_kept(self, kept: Mapping[str, Any]) -> None:
+        self._reviewing.take_kept(dict(kept))
+
+    def has_kept(self, story: str) -> bool:
+        return bool(self._reviewing.spans(story))
 
     def prove(self, attempt: Attempt, candidate: str, *, is_claimed: bool) -> Proof | None:
         story = attempt.story

@@ -150,6 +150,17 @@ class Reviewing:
         """Of the work that was kept last for a story that is not done yet."""
         return self._history(story).proof
 
+    def kept(self, stories: Iterable[str]) -> dict[str, StoryHistory]:
+        """What was kept of all stories that are not done. Earlier runs are read for `stories`."""
+        for story in stories:
+            self._recall(story)
+        return self._histories.stories
+
+    def take_kept(self, kept: dict[str, StoryHistory]) -> None:
+        """In a worker: what the driver knows counts, and not the journals of workers."""
+        self._past = {}
+        self._histories = msgspec.structs.replace(self._histories, stories=kept)
+
     def unfinished(self, besides: str) -> list[tuple[str, str]]:
         """The commits that this run kept for other stories which are not done."""
         histories = [history for story, history in self._histories.stories.items() if story != besides]

@@ -290,6 +290,7 @@ class Worker:
         for event in ticket.past:
             self._journal.write(event)
         self._is_quiet = False
+        run.proof.prover.take_kept(ticket.kept)
         reading = run.plan.load()
         if not self._has_baseline and work.mode is not Mode.SETUP:
             if stop := run.proof.checks.baseline(reading.plan, run.tree.tree(), reading.plan.story(work.story)):
@@ -383,6 +384,7 @@ class Worker:
         """The proof procedure on a merged tree, as if one session had made all of it."""
         run = self._run
         self._sync(order.onto, order.files, order.state)
+        run.proof.prover.take_kept(order.kept)
         reading = run.plan.load()
         if not self._has_baseline:
             run.proof.checks.baseline(reading.plan, run.tree.tree(), None)
