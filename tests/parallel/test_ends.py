@@ -210,3 +210,48 @@ def test_commits_that_a_person_makes_meanwhile_are_the_new_tip(tmp_path: Path) -
     project.check("S-1", "S-2", "S-3")
     assert project.git("merge-base", mine, "HEAD") == mine
     assert (project.root / "mine.txt").read_text() == "mine\n"
+
+
+def test_the_summary_names_the_branch_that_has_the_work(tmp_path: Path) -> None:
+    """The checkout has a file of the same name, which nobody overwrites."""
+    project = Project(tmp_path, {"S-1": [writes("one.txt", "1\n")], "S-2": [writes("two.txt", "2\n")]})
+    (project.root / "one.txt").write_text("mine\n")
+    done = project.run()
+    assert "ralph/work/many, 2 commits; not in main yet" in done.out
+    assert (project.root / "one.txt").read_text() == "mine\n"
+    assert project.git("show", "ralph/work/many:one.txt") == "1"
+    (project.root / "one.txt").unlink()
+    again = project.run()
+    assert "not in main yet" not in again.out
+    project.check("S-1", "S-2")
+
+
+def test_the_clones_of_workers_go_when_the_plan_is_done(tmp_path: Path) -> None:
+    """Until then the next run uses them, with what is installed there."""
+    stories = {f"S-{n}": [[{"run": f"echo {n} > f{n}.txt"}, {"commit": "mine"}, {"claim": "done"}]] for n in (1, 2, 3)}
+    project = Project(tmp_path, stories)
+    project.run("-n", "2", code=1)
+    assert project.clones()
+    project.run()
+    project.check("S-1", "S-2", "S-3")
+    assert project.clones() == []
+    refs = project.git("for-each-ref", "--format=%(refname)", "refs/ralph/candidates").splitlines()
+    assert sorted(ref.rpartition("/")[2] for ref in refs) == ["1-commits-1", "1-commits-1", "2-commits-1"]
+    assert [project.git("log", "-1", "--format=%s", ref) for ref in refs] == ["mine"] * 3
+
+
+def test_a_progress_log_that_came_back_after_ctrl_c_is_archived_with_its_plan(tmp_path: Path) -> None:
+    stories = {"S-1": [writes("one.txt", "1\n")], "S-2": [[{"sleep": 30}], writes("two.txt", "2\n")]}
+    project = Project(tmp_path, stories, config={"archive": {"on_complete": True}})
+    process = project.start()
+    project.wait_for(IterationEnded)
+    process.send_signal(signal.SIGINT)
+    assert project.finish(process) == 130
+    script = json.loads((tmp_path / "script.yaml").read_text())
+    script["stories"]["S-2"] = script["stories"]["S-2"][1:]
+    (tmp_path / "script.yaml").write_text(json.dumps(script))
+    project.run()
+    assert project.git("status", "--porcelain", "--untracked-files=all") == ""
+    assert not project.plan.parent.exists()
+    kept = project.git("ls-tree", "-r", "--name-only", "HEAD", "--", ".ralph/archive").splitlines()
+    assert any(path.endswith("/progress.txt") for path in kept), kept

@@ -102,6 +102,10 @@ class Project:
         state = Path(os.environ["RALPH_STATE_HOME"]) if "RALPH_STATE_HOME" in os.environ else _state_home()
         return sorted(state.glob("project-*/runs/*/events.jsonl"))
 
+    def clones(self) -> list[Path]:
+        """Of workers."""
+        return sorted(_state_home().glob("project-*/workers/*/project-*/clones/*"))
+
     def events(self, kind: type[E], run: int = -1) -> list[E]:
         """Those of this type in the journal of the last run, or of another."""
         return [record.event for record in read(self.journals[run]) if isinstance(record.event, kind)]

@@ -324,7 +324,10 @@ def _advance(known: Clone, user: PlanRef, repo: Repo, clone: Repo, tip: str) -> 
             git(repo, "checkout", "--quiet", "HEAD", "--", inner)
     done = ask(repo, "merge", "--ff-only", "--quiet", tip)
     if done.code == 0:
+        is_archived = not moved_to(user, Path(known.root)).path.exists()
         for path, data in aside.items():  # what is not committed comes back, as the clone has it
+            if is_archived and path.is_relative_to(user.folder):
+                continue  # it is in the archive
             theirs = clone.root / os.path.relpath(path, repo.root)
             is_plain = theirs.is_file() and not theirs.is_symlink() and is_reached_directly(clone.root, theirs)
             wanted = data

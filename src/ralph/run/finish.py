@@ -58,6 +58,10 @@ def _finish(spec: RunSpec, stop: Stop, env: Mapping[str, str], tell: Tell) -> No
         _record(spec, env, tell)
     if complete and spec.config.archive.on_complete:
         _archive(spec, env, tell)
+    if complete and spec.is_parallel:
+        from ralph.run.worker_clone import remove_clones  # other runs have no use for it
+
+        remove_clones(spec.ref, spec.repo, env)
 
 
 def _keep_proven_tree(spec: RunSpec, env: Mapping[str, str]) -> None:

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from ralph.core.errors import RalphError
+from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.core.worker import Begin
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.git.command import ask, git, line
-from ralph.host.git.repo import identify
+from ralph.host.git.repo import Repo, identify
 from ralph.host.removal import remove_tree
 from ralph.run import hub
 from ralph.run.clones import Opened, provide
 from ralph.run.hub import Hub
 from ralph.sandbox.home import own_path
-from ralph.state.clones import Clone, record_clone
-from ralph.state.names import CLONES
-from ralph.state.places import plan_state, state_home, workspace_id
+from ralph.state.clones import Clone, record_clone, users_own
+from ralph.state.names import CLONES, WORKERS
+from ralph.state.places import plan_state, state_home, workspace_id, workspace_state
 from ralph.state.runs import moved_to
 
 BRANCH = "work"
@@ -145,6 +148,27 @@ def save_left(begin: Begin, tree: Path) -> str:
     if ref := _save(begin, tree):
         reset(tree, "HEAD")
     return ref
+
+
+def remove_clones(ref: PlanRef, repo: Repo, env: Mapping[str, str]) -> None:
+    """Of a plan that is done, by the driver, when its workers have ended. What is only there stays there."""
+    user = users_own(ref, env)
+    inner = Path(workspace_id(user.root), CLONES, plan_state(user, env).name)
+    for home in sorted((workspace_state(user.root, env) / WORKERS).glob("*")):
+        folder = home / inner
+        with contextlib.suppress(RalphError, OSError):  # the next run of the plan uses it
+            if (folder / _GIT).is_dir() and _has_nothing_of_its_own(folder / _GIT, repo):
+                remove_tree(folder)
+
+
+def _has_nothing_of_its_own(git_dir: Path, repo: Repo) -> bool:
+    """No uncommitted work, and every commit that a ref names was brought to the user's repository."""
+    tree = next(path for path in git_dir.parent.iterdir() if (path / ".git").is_file())
+    if git(tree, "status", "--porcelain", "--untracked-files=normal"):
+        return False
+    commits = {*git(tree, "for-each-ref", "--format=%(objectname)").split(), git(tree, "rev-parse", "HEAD").strip()}
+    known = git(repo, "cat-file", "--batch-check", stdin=b"".join(commit + b"\n" for commit in commits))
+    return b" missing" not in known
 
 
 def _save(begin: Begin, tree: Path) -> str:
