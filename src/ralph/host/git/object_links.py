@@ -18,7 +18,7 @@ from ralph.host.git.command import ask, git
 from ralph.host.git.repo import Repo
 from ralph.host.removal import remove_tree
 
-_FAN_OUT = tuple(f"{number:02x}" for number in range(256))
+_FAN_OUT = frozenset(f"{number:02x}" for number in range(256))
 _PACK = "pack"
 _LONGEST = 5.0
 """Seconds for linking loose objects at one checkpoint; the rest is linked at the next."""
@@ -43,7 +43,7 @@ def link_objects(repo: Repo, index_file: Path) -> None:
 def _link_all(objects: Path, store: Path) -> None:
     seen = _SEEN.setdefault(store, {})
     deadline = time.monotonic() + _LONGEST
-    for folder in (_PACK, *_FAN_OUT):
+    for folder in (_PACK, *_fan_out(objects)):
         changed_at = _changed_at(objects / folder)
         if changed_at is None or seen.get(folder) == changed_at:
             continue
@@ -88,7 +88,7 @@ def _restore_packs(repo: Repo, store: Path) -> bool:
 def _restore_loose(repo: Repo, store: Path) -> bool:
     objects, seen = repo.common_dir / "objects", _SEEN.get(store, {})
     gone: list[bytes] = []
-    for folder in _FAN_OUT:
+    for folder in _fan_out(store):
         if folder not in seen or seen[folder] != _changed_at(objects / folder):
             present = set(_names(objects / folder))
             gone += [os.fsencode(folder + name) for name in _names(store / folder) if name not in present]
@@ -129,6 +129,11 @@ def _beside(index_file: Path) -> Path:
 def _inside(repo: Repo, index_file: Path) -> Path:
     """In the git folder, where the state folder is on another file system."""
     return repo.common_dir / f"ralph-objects-{index_file.parent.name[-8:]}-{index_file.name}"
+
+
+def _fan_out(folder: Path) -> list[str]:
+    """The folders of loose objects that are there."""
+    return sorted(_FAN_OUT.intersection(_names(folder)))
 
 
 def _names(folder: Path) -> list[str]:
