@@ -34,7 +34,7 @@ def worktree(project: LoopProject) -> Path:
 def killed_in_worktree(project: LoopProject) -> int:
     """Kill the loop while its second story is worked on. Returns the agent's process id: the agent lives on."""
     process = start_ralph(project, "run", "--plain", "--worktree")
-    wait_for(lambda: any(project.state.glob("*/worktrees/*/src/two.txt")))
+    wait_for((project.folder.parent / "slept").exists)
     agents = [event for event in project.events() if isinstance(event, AgentStarted)]
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
@@ -125,7 +125,7 @@ def test_a_killed_run_of_another_plan_is_closed_before_anything_else(tmp_path: P
     project.git("add", "-A", ".ralph/others", ".ralph/script.yaml")
     project.git("commit", "-qm", "another plan", "--", ".ralph/others", ".ralph/script.yaml")
     process = start_ralph(project, "run", "--plain", "-f", "words")
-    wait_for((project.root / "src/other.txt").exists)
+    wait_for((tmp_path / "slept").exists)  # otherwise the last run would sleep
     os.kill(process.pid, signal.SIGKILL)
     process.communicate()
     time.sleep(1)
