@@ -119,8 +119,7 @@ def test_two_refusals_after_accepted_work_do_not_end_the_night(tmp_path: Path) -
 def test_a_key_that_stays_refused_is_tried_once_more_after_a_pause_and_then_ends_the_run(tmp_path: Path) -> None:
     project = Project(tmp_path, stories=2)
     first = [write(project, "s1.txt"), claim(project), say()]
-    turns = [*first, {"error": 401, "times": 0}]
-    ran = project.run(turns, CLAUDE_CODE_MAX_RETRIES="1")
+    ran = project.run([*first, {"error": 401, "times": 0, "headers": {"x-should-retry": "false"}}])
     assert ran.verdicts() == [("S-1", "accepted"), ("S-2", "transport"), ("S-2", "misconfigured")], ran.out
     (wait,) = ran.of("WaitStarted")
     assert "refused the agent's key, which had worked before" in wait["why"]

@@ -25,7 +25,6 @@ def ralph(project: Project, *arguments: str) -> str:
 
 def test_text_calls_and_cost_are_seen_while_it_works_and_in_the_transcript(tmp_path: Path) -> None:
     project = Project(tmp_path)
-    go = project.root / "old.txt"
     turns = [
         {"blocks": [say("I will look around first."), use("Bash", command="cat old.txt")]},
         use("Bash", command="git push origin main"),
@@ -46,7 +45,8 @@ def test_text_calls_and_cost_are_seen_while_it_works_and_in_the_transcript(tmp_p
         assert "Iteration 1/" in status
         assert "So far: 0 iterations, " in status
         assert "tokens, $0." in status
-        go.write_text("GO\n")
+        for file in [*project.state.glob("*/clones/*/*/old.txt")] or [project.root / "old.txt"]:
+            file.write_text("GO\n")
         assert terminal.end() == 0, terminal.plain[-2000:]
         assert running.wait(60) == 0
     finally:
