@@ -11,7 +11,9 @@ import pytest
 from support.proven import Proven, write
 
 pytestmark = pytest.mark.defaults
-CHECK = f"PYTHONPATH=src:$PYTHONPATH {quote(sys.executable)} -m pytest -q -p no:cacheprovider -p no:hypothesispytest tests"
+CHECK = (
+    f"PYTHONPATH=src:$PYTHONPATH {quote(sys.executable)} -m pytest -q -p no:cacheprovider -p no:hypothesispytest tests"
+)
 OWN = [write("src/one.py", "ONE = 1\n"), "claim"]
 TESTED = [
     write("src/two.py", "def two():\n    return 2\n"),

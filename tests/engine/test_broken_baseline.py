@@ -100,7 +100,8 @@ def test_a_check_that_may_fail_does_not_stop_a_run(tmp_path: Path) -> None:
 
 
 def test_a_suite_without_a_test_yet_is_no_reason_to_stop(tmp_path: Path) -> None:
-    made = Proven(tmp_path, checks=[f"{quote(sys.executable)} -m pytest -q -p no:cacheprovider -p no:hypothesispytest new"])
+    check = f"{quote(sys.executable)} -m pytest -q -p no:cacheprovider -p no:hypothesispytest new"
+    made = Proven(tmp_path, checks=[check])
     made.write("new/.keep", "")
     made.git("add", "-A")
     made.git("commit", "-qm", "a folder for tests")
