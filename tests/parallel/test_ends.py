@@ -255,3 +255,17 @@ def test_a_progress_log_that_came_back_after_ctrl_c_is_archived_with_its_plan(tm
     assert not project.plan.parent.exists()
     kept = project.git("ls-tree", "-r", "--name-only", "HEAD", "--", ".ralph/archive").splitlines()
     assert any(path.endswith("/progress.txt") for path in kept), kept
+
+
+def test_a_frozen_worker_is_given_up_and_its_story_started_again(tmp_path: Path) -> None:
+    stories = {"S-1": [[HALF, {"sleep": 60}], writes("one.txt", "1\n")], "S-2": [writes("two.txt", "2\n")]}
+    project = Project(tmp_path, stories)
+    process = project.start(before="import ralph.run.crew; ralph.run.crew._LONGEST_SILENCE = 5")
+    project.wait_for(AgentStarted, where=lambda event: event.iteration == 1)
+    project.wait_for(IterationEnded)
+    worker = next(event.worker for event in project.events(IterationStarted) if event.iteration == 1)
+    os.kill(next(event.pid for event in project.events(WorkerStarted) if event.worker == worker), signal.SIGSTOP)
+    assert project.finish(process) == 0
+    assert [event.why for event in project.events(WorkerLost)] == ["it did not respond for 5 s"]
+    assert project.kinds("S-1") == ["interrupted", "accepted"]
+    project.check("S-1", "S-2")

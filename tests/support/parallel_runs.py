@@ -85,8 +85,10 @@ class Project:
         assert code is None or done.code == code, done.out[-3000:] + done.err[-2000:]
         return done
 
-    def start(self, *words: str, workers: int = 2) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "ralph", "run", "--trust", "--parallel", str(workers), *words]
+    def start(self, *words: str, workers: int = 2, before: str = "") -> subprocess.Popen[bytes]:
+        """`before`: Python that the process runs first."""
+        main = ["-c", f"{before}; import runpy; runpy.run_module('ralph', run_name='__main__')"] if before else []
+        command = [sys.executable, *(main or ["-m", "ralph"]), "run", "--trust", "--parallel", str(workers), *words]
         with (self.folder / "out.log").open("ab") as log:
             return subprocess.Popen(command, cwd=self.root, stdout=log, stderr=log, stdin=subprocess.DEVNULL)
 

@@ -137,6 +137,10 @@ class Ready(Struct, frozen=True, kw_only=True, tag=True):
     """A ref keeps what a killed worker had left in the clone."""
 
 
+class Alive(Struct, frozen=True, tag=True):
+    """Sent regularly, whatever the worker is doing."""
+
+
 class Told(Struct, frozen=True, tag=True):
     event: AnyEvent
 
@@ -175,4 +179,4 @@ class Failed(Struct, frozen=True, kw_only=True, tag=True):
     is_setup: bool = False
 
 
-Message = Ready | Told | Query | Finished | Examined | Failed
+Message = Ready | Alive | Told | Query | Finished | Examined | Failed

@@ -16,7 +16,7 @@ import msgspec
 
 from ralph.core.environment import run_marks, workers_of
 from ralph.core.errors import RalphError
-from ralph.core.worker import CANDIDATES, Begin, End, Examine, Failed, Message, Ready, Reply, Ticket
+from ralph.core.worker import CANDIDATES, Alive, Begin, End, Examine, Failed, Message, Ready, Reply, Ticket
 from ralph.engine.workers import Lost, Outfit
 from ralph.host.files import make_folder, read_state
 from ralph.host.git.command import git, line
@@ -50,6 +50,10 @@ _STATE = (ANSWERS, BASELINE, EXAM, IMPORTS, LEARNINGS, MADE_BY_CHECKS, SIDECAR, 
 """What a session or a proof reads of the plan's state."""
 _PATIENCE = 15.0
 """Seconds that a worker has to end, after it was asked to."""
+_LONGEST_SILENCE = 45.0
+"""Seconds without a sign of life, after which a worker counts as frozen."""
+_LONGEST_PAUSE = 5.0
+"""If the driver itself did not look for so long, its workers get their time again."""
 _STDERR = "stderr.log"
 _WORKER = (sys.executable, "-m", "ralph.run.worker")
 _FORKS = "--forks"
@@ -78,6 +82,7 @@ class Member:
         self.is_busy = False
         self.is_cancelled = False
         self.sent: dict[str, bytes] = {}
+        self.heard = time.monotonic()
 
 
 class LocalCrew:
@@ -101,6 +106,7 @@ class LocalCrew:
         """The last worker of each number, also if it has ended."""
         self._lost: list[tuple[int, Lost]] = []
         self._forks: ForkServer | None = None
+        self._looked = time.monotonic()
 
     def warm_up(self, most: int) -> None:
         """Start up to `most` workers for sessions, while the run takes its baseline."""
@@ -182,11 +188,14 @@ class LocalCrew:
             self._wait(timeout)
         for member in list(self._members.values()):
             for frame in member.connection.receive():
+                member.heard = time.monotonic()
                 try:
                     message = _decode(frame)
                 except msgspec.DecodeError as error:
                     self._bury(member, f"it sent what cannot be read: {error}")
                     break
+                if isinstance(message, Alive):
+                    continue
                 if isinstance(message, Ready):
                     member.ready = message
                     if message.has_lost_work:
@@ -204,9 +213,21 @@ class LocalCrew:
                     self._end(member)
             if member.number in self._members and not member.connection.is_open:
                 self._bury(member, self._last_words(member))
+        self._bury_frozen()
         found += self._lost
         self._lost.clear()
         return found
+
+    def _bury_frozen(self) -> None:
+        """Its own limits cannot end the session of a worker that is frozen."""
+        now, before = time.monotonic(), self._looked
+        self._looked = now
+        for member in list(self._members.values()):
+            if now - before > _LONGEST_PAUSE:
+                member.heard = now
+            is_local = member.ready is not None and not member.begin.is_hub
+            if is_local and now - member.heard > _LONGEST_SILENCE:
+                self._bury(member, f"it did not respond for {_LONGEST_SILENCE:.0f} s")
 
     def _wait(self, timeout: float) -> None:
         channels = [one.connection for one in self._members.values() if isinstance(one.connection, Channel)]

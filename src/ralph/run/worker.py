@@ -5,6 +5,7 @@ It prepares, acts and judges as any run does. What it accepts becomes a candidat
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import pickle
@@ -47,6 +48,7 @@ from ralph.core.verdict import Kind
 from ralph.core.worker import (
     CANDIDATES,
     Admit,
+    Alive,
     Allowed,
     Begin,
     Charge,
@@ -97,6 +99,8 @@ from ralph.state.runs import journal_path, last_run_id, new_run_id
 Send = Callable[[Message], None]
 _CLOCK_GRAIN = 0.02
 """Seconds by which the time of a file may differ from that of the clock."""
+_BEAT = 2.0
+"""Seconds between two signs of life."""
 _OWN = (RunStarted, IterationEnded, RunEnded)
 """Events that the driver does not get: it writes its own."""
 _LONGEST_LOG = 16 << 20
@@ -140,6 +144,17 @@ class Link:
     def send(self, message: Message) -> None:
         with self._lock:
             self._send(msgspec.json.encode(message))
+
+    def show_life(self) -> None:
+        """From a thread of its own: the driver gives up a worker that is frozen."""
+
+        def beat() -> None:
+            with contextlib.suppress(Closed, OSError, ValueError):
+                while True:
+                    self.send(Alive())
+                    time.sleep(_BEAT)
+
+        threading.Thread(target=beat, daemon=True).start()
 
     def ask(self, question: Reserve | Charge | Admit) -> Any:
         """None: the driver is gone."""
@@ -443,6 +458,8 @@ def serve(receive: Callable[[], bytes], send: Callable[[bytes], None], env: Mapp
         begin = link.order()
         if not isinstance(begin, Begin):
             return 0
+        if not begin.is_hub:  # a cluster has its own
+            link.show_life()
         home = env["RALPH_STATE_HOME"] if begin.is_hub else str(begin.home)  # that machine knows its own folders
         own = {**env, **begin.env, "RALPH_STATE_HOME": home}
         os.environ["RALPH_STATE_HOME"] = own["RALPH_STATE_HOME"]
