@@ -42,6 +42,7 @@ from ralph.host.git.objects import (
     parse_changes,
     parse_entries,
     set_entries,
+    tree_of,
 )
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import excludes_of
@@ -302,9 +303,9 @@ class Checkout:
 
     def commit_parent(self) -> tuple[str, str]:
         """The user's HEAD and its tree, or two empty strings."""
-        answer = ask(self._repo, "log", "-1", "--format=%H %T", "HEAD", "--")
-        head, _, tree = line(answer.out).partition(" ") if answer.code == 0 else ("", "", "")
-        return head, tree
+        head = head_of(self._repo)[1] or ""
+        tree = tree_of(self._repo, head) if head else ""
+        return (head, tree) if tree else ("", "")
 
     def _commit(self, tree: str) -> str:
         head, head_tree = self.commit_parent()

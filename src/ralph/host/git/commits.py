@@ -37,15 +37,14 @@ from ralph.host.git.commit_hooks import HookFailure, Hooks, hook_of, hooks_in_tr
 from ralph.host.git.config_files import Tampering
 from ralph.host.git.locks import clear_stale_locks
 from ralph.host.git.objects import (
-    DIFF,
     Changed,
     TreeEntry,
     changes,
     entries,
     no_entry,
-    parse_changes,
     parse_entries,
     set_entries,
+    tree_of,
 )
 from ralph.host.git.refs import MovedMeanwhile
 from ralph.host.git.repo import SETTINGS, Repo, parse_settings
@@ -300,32 +299,27 @@ def _require_all(repo: Repo, todo: Sequence[Changed], staged: Mapping[bytes, Tre
 
 def _start(repo: Repo, checkpoint: Checkpoint, tree: str, user_index: Path) -> _Start:
     """`user_index`: the user's index at the checkpoint; an agent can set bits in the current one."""
-    branch, _ = head_of(repo)
+    branch, head = head_of(repo)
     if branch != checkpoint.branch:
         raise HeadMoved(
             f"HEAD is on {branch or 'no branch'}, but the work belongs on {checkpoint.branch or 'no branch'}",
             hint="roll back, or switch to the branch",
         )
-    calls = [
-        Call(repo, ("diff-tree", "-r", "-z", "--raw", *DIFF, checkpoint.tree, tree)),
-        Call(repo, ("log", "-1", "--format=%H %T", "HEAD", "--")),
-        Call(repo, SETTINGS),
-        Call(repo, ("ls-files", "-z", "-v"), user_index if checkpoint.index else None),
-    ]
-    difference, head, settings, flags = ask_together(calls)
-    for call, answer in ((calls[0], difference), (calls[2], settings)):
-        if answer.code:
-            raise GitFailed(call.args, answer)
+    flags_call = Call(repo, ("ls-files", "-z", "-v"), user_index if checkpoint.index else None)
+    settings, flags = ask_together([Call(repo, SETTINGS), flags_call])
+    if settings.code:
+        raise GitFailed(SETTINGS, settings)
     if parse_settings(settings.out)[1] != repo.filters:
         raise SetupError(
             "git's filter settings changed since the run started; adding files could run a different program",
             hint="check filter.* in `git config --list --show-origin`, then run again",
         )
-    if head.code and checkpoint.head:
-        raise HeadMoved(f"HEAD is invalid: {head.complaint}", hint="roll back")
-    commit, _, head_tree = line(head.out).partition(" ") if head.code == 0 else ("", "", "")
+    head_tree = tree_of(repo, head) if head else ""
+    if not head_tree and checkpoint.head:
+        raise HeadMoved(f"HEAD is invalid: there is no commit {head}", hint="roll back")
+    commit = head if head and head_tree else ""
     has_moved = (commit or None) != checkpoint.head
-    todo = parse_changes(difference.out)
+    todo = changes(repo, checkpoint.tree, tree)
     if has_moved and commit:
         todo = (*todo, *_taken_back(repo, checkpoint, tree, commit, {change.raw for change in todo}))
     hidden = _hidden(flags.out) if checkpoint.index and flags.code == 0 else set()

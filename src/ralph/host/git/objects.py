@@ -8,7 +8,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.host.git.command import Located, git, head_of_output, line, names, printable
+from ralph.host.git.command import Located, ask, git, head_of_output, line, names, printable
 from ralph.host.git.repo import Repo
 
 SUBMODULE = "160000"
@@ -18,6 +18,19 @@ _SMALL = 20_000
 _REMEMBERED = 3
 _FEW = 1000
 _MOST_COMPARED = 30
+
+
+def tree_of(repo: Repo, commit: str) -> str:
+    """The tree of a commit, given by its ID. Empty: there is no such commit."""
+    key = (repo.common_dir, commit)
+    if key not in _TREES:
+        answer = ask(repo, "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+        if answer.code:
+            return ""
+        _TREES[key] = line(answer.out)
+        if len(_TREES) > _MOST_COMPARED:
+            del _TREES[next(iter(_TREES))]
+    return _TREES[key]
 
 
 def empty_tree(repo: Repo) -> str:
@@ -88,6 +101,7 @@ class Changed(Struct, frozen=True):
 _ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _COMPARED: dict[tuple[Path, str, str], tuple[Changed, ...]] = {}
 """By IDs of objects, whose content never changes: one iteration asks for the same few several times."""
+_TREES: dict[tuple[Path, str], str] = {}
 _RECENT: dict[tuple[Path, str], dict[bytes, TreeEntry]] = {}
 
 
