@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 from itertools import product
 
+from ralph.core.lazy_pattern import lazy_pattern
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -45,14 +47,16 @@ _SOURCES = _words("""cmd components crates internal packages pkg scripts src tes
 _FOREIGN = _words("""node_modules site-packages dist-packages vendor .venv venv .git""")
 _MIME = _words("""application audio font image message model multipart text video""")
 _BRANCHES = _words("""origin upstream feature feat fix bugfix hotfix release chore refs heads""")
-_SPLIT = re.compile(r"[\s`\"'“”‘’«»<>|;]+|,(?![^{}]*\})|\]\(|[()\[\]](?=[\s.,:;!?]|$)|(?<=\s)[()\[\]]|^[()\[\]]")
-_TICKS = re.compile(r"`([^`\n]+)`")
-_LINES = re.compile(r"(?:::.*|:\d+(?:[-:,]\d+)*|#.*|:L\d+.*)$")
-_BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
-_SHAPE = re.compile(r"\.{0,2}[\w@+~*?\[\]!.-]+(?:/[\w@+~*?\[\]!. -]+)*/?|\.{0,2}/[\w@+*?./-]+")
-_NUMBER = re.compile(r"v?\d+(?:[.x]\d*)*(?:-?(?:alpha|beta|rc|dev|post)[\d.]*)?", re.IGNORECASE)
-_HOST = re.compile(r"(?:[\w-]+\.)+(?:com|org|io|net|dev|app|co|ai|edu|gov|local|rs|me|sh|info|de|uk|eu)", re.IGNORECASE)
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://|^(?:mailto|git@|www\.)", re.IGNORECASE)
+_SPLIT = lazy_pattern(r"[\s`\"'“”‘’«»<>|;]+|,(?![^{}]*\})|\]\(|[()\[\]](?=[\s.,:;!?]|$)|(?<=\s)[()\[\]]|^[()\[\]]")
+_TICKS = lazy_pattern(r"`([^`\n]+)`")
+_LINES = lazy_pattern(r"(?:::.*|:\d+(?:[-:,]\d+)*|#.*|:L\d+.*)$")
+_BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
+_SHAPE = lazy_pattern(r"\.{0,2}[\w@+~*?\[\]!.-]+(?:/[\w@+~*?\[\]!. -]+)*/?|\.{0,2}/[\w@+*?./-]+")
+_NUMBER = lazy_pattern(r"v?\d+(?:[.x]\d*)*(?:-?(?:alpha|beta|rc|dev|post)[\d.]*)?", re.IGNORECASE)
+_HOST = lazy_pattern(
+    r"(?:[\w-]+\.)+(?:com|org|io|net|dev|app|co|ai|edu|gov|local|rs|me|sh|info|de|uk|eu)", re.IGNORECASE
+)
+_SCHEME = lazy_pattern(r"[a-z][a-z0-9+.-]*://|^(?:mailto|git@|www\.)", re.IGNORECASE)
 
 
 @lru_cache(maxsize=16_384)

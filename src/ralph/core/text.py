@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 
+from ralph.core.lazy_pattern import lazy_pattern
+
 # ECMA-48 sequences: CSI, OSC (ended by BEL or ST) and the other string sequences, then two-byte escapes.
-_ESCAPES = re.compile(
+_ESCAPES = lazy_pattern(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
@@ -14,7 +16,7 @@ _LETTER = "[\u0590-\u1fff\u2190-\ufdff\ufe70-\ufefe\U00010000-\U000dffff]"
 # Control characters except tab and newline; bidirectional overrides, which make a line read as another one; and all
 # other characters that nobody sees but a model reads: zero width, fillers, tags, variation selectors. Joiners stay
 # between letters of scripts and emoji that need them.
-_INVISIBLE = re.compile(
+_INVISIBLE = lazy_pattern(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e"
     "\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
     f"|(?<!{_LETTER})[\u200c\u200d\ufe00-\ufe0f]|[\u200c\u200d](?!{_LETTER})"
@@ -33,7 +35,7 @@ def revealed(text: str) -> str:
     return _INVISIBLE.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
 
 
-_COMMENT = re.compile(r"(```.*?```|`[^`\n]+`)|<!--.*?-->\n?", re.DOTALL)
+_COMMENT = lazy_pattern(r"(```.*?```|`[^`\n]+`)|<!--.*?-->\n?", re.DOTALL)
 
 
 def without_comments(markdown: str) -> str:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import clean, one_line
 
 LONGEST_TITLE = 200
 LONGEST_TEXT = 20_000
 _JOINERS = "\u200c\u200d"
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_WRAPPED = re.compile(r"(\*\*|__|~~|\*|_)(?P<text>(?:(?!\1).)+)\1(?P<rest>[ \t]*[:.–—-]?[ \t]*.*)", re.DOTALL)
-_TICKED = re.compile(r"^\s*(?:✅|✔️?|☑️?)\s*|\s*(?:✅|✔️?|☑️?|\((?:done|completed|fixed)\))\s*$", re.IGNORECASE)
-_STRUCK = re.compile(r"\s*~~.+~~\s*", re.DOTALL)
+_COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_WRAPPED = lazy_pattern(r"(\*\*|__|~~|\*|_)(?P<text>(?:(?!\1).)+)\1(?P<rest>[ \t]*[:.–—-]?[ \t]*.*)", re.DOTALL)
+_TICKED = lazy_pattern(r"^\s*(?:✅|✔️?|☑️?)\s*|\s*(?:✅|✔️?|☑️?|\((?:done|completed|fixed)\))\s*$", re.IGNORECASE)
+_STRUCK = lazy_pattern(r"\s*~~.+~~\s*", re.DOTALL)
 
 
 def visible(text: str) -> str:

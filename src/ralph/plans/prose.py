@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import re
 
+from ralph.core.lazy_pattern import lazy_pattern
+
 _WELL = r"(?:correctly|properly|appropriately|gracefully|nicely|cleanly|adequately|sufficiently|flawlessly|perfectly)"
 _AS_MEANT = r"as (?:expected|intended|designed|desired|needed|appropriate|it should)"
 
-_ALWAYS = re.compile(
+_ALWAYS = lazy_pattern(
     rf"\bworks? (?:{_WELL}|well|fine|reliably|{_AS_MEANT})\b"
     r"|\b(?:tbd|tba)\b|\bto be (?:defined|determined|decided|specified)\b|\?\?\?|(?-i:\bTODO:|^\W*TODO\W*$|\bFIXME\b)"
     r"|\band so (?:on|forth)\b|,\s*etc\b|(?<![/\w.])etc(?:\.(?=[\s)]|$)|$)"
@@ -49,13 +51,15 @@ _STATE = (
     r"|(?:is|are) (?:up|running|up and running)[.!]?$|\bworks?(?: (?:now|again|everywhere))?[.!]?$"
     r"|^(?:improve|enhance|optimi[sz]e|refactor|clean up)\b"
 )
-_UNLESS_CONCRETE = re.compile(rf"\b(?:{_TASTE}|{_MANNER}|{_HANDLED})(?!\w)", re.IGNORECASE)
-_UNLESS_CONDITIONAL = re.compile(rf"(?:\b|^)(?:{_STATE})", re.IGNORECASE)
-_CONCRETE = re.compile(
+_UNLESS_CONCRETE = lazy_pattern(rf"\b(?:{_TASTE}|{_MANNER}|{_HANDLED})(?!\w)", re.IGNORECASE)
+_UNLESS_CONDITIONAL = lazy_pattern(rf"(?:\b|^)(?:{_STATE})", re.IGNORECASE)
+_CONCRETE = lazy_pattern(
     r"""[0-9]|`[^`]+`|"[^"]+"|“[^”]+”|«[^»]+»|(?<!\w)'[^']+'(?!\w)|(?<!\w)--\w|(?<!\w)/\w|\w/\w+/|\b\w+\.[a-z]{1,4}\b"""
     r"|\b(?:GET|POST|PUT|PATCH|DELETE|HEAD)\b|[<>=]=?|:\s\S+\s\S+"
 )
-_CONDITIONAL = re.compile(r"\b(?:when|whenever|if|after|until|once|unless|while|before|without|only)\b", re.IGNORECASE)
+_CONDITIONAL = lazy_pattern(
+    r"\b(?:when|whenever|if|after|until|once|unless|while|before|without|only)\b", re.IGNORECASE
+)
 
 
 _LONGEST = 2000
@@ -76,18 +80,18 @@ def vague_words(criterion: str) -> str:
     return ""
 
 
-_FENCED = re.compile(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
-_QUOTED = re.compile(r"`[^`\n]*`|https?://\S+?(?=[.,;:!?)]*(?:\s|$))")
-_BREAK = re.compile(r"\n[ \t]*\n|^[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+|^#+[ \t]+", re.MULTILINE)
-_END = re.compile(r"(?:[.!?]+|…)[\"'”’)\]*_]*(?=\s|$)|[。！？]")
-_SHORT = re.compile(
+_FENCED = lazy_pattern(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MULTILINE | re.DOTALL)
+_QUOTED = lazy_pattern(r"`[^`\n]*`|https?://\S+?(?=[.,;:!?)]*(?:\s|$))")
+_BREAK = lazy_pattern(r"\n[ \t]*\n|^[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+|^#+[ \t]+", re.MULTILINE)
+_END = lazy_pattern(r"(?:[.!?]+|…)[\"'”’)\]*_]*(?=\s|$)|[。！？]")
+_SHORT = lazy_pattern(
     r"(?:^|[\s(\"'“])(?:(?-i:[A-Z])|e\.g|i\.e|a\.m|p\.m|u\.s|vs|cf|ca|approx|resp|incl|excl|no|nr|fig|eq|sec|min|max|mr|mrs"
     r"|ms|dr|prof|st|inc|ltd|jr|sr|dept|est|ver|v|al)$",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"[^\W_]")
+_WORD = lazy_pattern(r"[^\W_]")
 _NEAR = 12
-_ET_CETERA = re.compile(r"\betc$", re.IGNORECASE)
+_ET_CETERA = lazy_pattern(r"\betc$", re.IGNORECASE)
 
 
 def count_sentences(text: str) -> int:

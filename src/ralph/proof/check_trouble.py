@@ -12,6 +12,8 @@ from pathlib import PurePosixPath
 
 from msgspec import Struct
 
+from ralph.core.lazy_pattern import lazy_pattern
+
 
 class NotRunnable(Struct, frozen=True):
     reason: str
@@ -51,17 +53,17 @@ _PYTEST_PLUGINS = {
 
 # A shell, make or env asked for a program that is not there. Used only where something says that this
 # is why the check ended: exit code 126 or 127, its own or the one that make or pnpm reports.
-_ABSENT = re.compile(
+_ABSENT = lazy_pattern(
     r"^(?:\S*sh: (?:(?:line )?\d+: )?|zsh:\d+: |\S+: line \d+: |make(?:\[\d+\])?: |env: |\S*/env: |pyenv: |bundler: )"
     r"(?:command not found: )?[‘'\"]?(?P<name>[^\s:‘’'\"]+)[’'\"]?"
     r"(?:: (?P<why>command not found|not found|No such file or directory|Permission denied"
     r"|cannot execute: required file not found|Is a directory|Exec format error|Unknown command))?$",
     re.MULTILINE,
 )
-_WRAPPED = re.compile(r"^(?:make(?:\[\d+\])?: \*\*\* \[.*\] Error 12[67]|\s*ELIFECYCLE\b.*)$", re.MULTILINE)
+_WRAPPED = lazy_pattern(r"^(?:make(?:\[\d+\])?: \*\*\* \[.*\] Error 12[67]|\s*ELIFECYCLE\b.*)$", re.MULTILINE)
 
 # A test runner that got as far as a result has run, whatever else is in its output.
-_RAN = re.compile(
+_RAN = lazy_pattern(
     r"^=*\s*(?:\d+ (?:passed|failed|errors?)\b|no tests ran)|^Ran \d+ tests? in|^test result: |^(?:not )?ok \d+|"
     r"^\s*Tests:? +\d+ |^\s*Test Suites: |^--- FAIL: |^FAILED\b",
     re.MULTILINE,
@@ -112,8 +114,8 @@ _TABLE = (
     (r"^go: (go\.mod) file not found", _FILE, ""),
     (r"(Cannot connect to the Docker daemon)", "Docker is not running", "=docker"),
 )
-_SIGNS = tuple((re.compile(pattern, re.MULTILINE), reason, remedy) for pattern, reason, remedy in _TABLE)
-_FOLDER = re.compile(r"could not start \S+ in (\S+): no such folder")
+_SIGNS = tuple((lazy_pattern(pattern, re.MULTILINE), reason, remedy) for pattern, reason, remedy in _TABLE)
+_FOLDER = lazy_pattern(r"could not start \S+ in (\S+): no such folder")
 
 
 def why_not_runnable(command: str, code: int | None, output: str) -> NotRunnable | None:
@@ -135,7 +137,7 @@ def why_not_runnable(command: str, code: int | None, output: str) -> NotRunnable
     return None
 
 
-_NO_TESTS = re.compile(
+_NO_TESTS = lazy_pattern(
     r"^(?:=+ )?no tests ran|^NO TESTS RAN|^No test(?: file)?s found, exiting|no test specified", re.M
 )
 

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+from ralph.core.lazy_pattern import lazy_pattern
+
 if TYPE_CHECKING:
     from tree_sitter import Node
 
@@ -86,7 +88,7 @@ def _tokens(node: Node) -> bytes:
     return b"\0".join(tokens)
 
 
-_REFUSAL = re.compile(rb"throw\W.{0,200}?(?:not implemented|unimplemented|todo)", re.IGNORECASE | re.DOTALL)
+_REFUSAL = lazy_pattern(rb"throw\W.{0,200}?(?:not implemented|unimplemented|todo)", re.IGNORECASE | re.DOTALL)
 """A statement with which a function says that it does nothing yet."""
 _LITERALS = frozenset({"string", "regex"})
 
@@ -112,7 +114,7 @@ def _is_stub(function: Node, body: Node) -> bool:
     return bool(names & arguments) and names <= arguments | _CONSTANTS
 
 
-_RETURN = re.compile(rb"(?:return\s+)?([\w.]+)\s*;?")
+_RETURN = lazy_pattern(rb"(?:return\s+)?([\w.]+)\s*;?")
 _CONSTANTS = frozenset({b"null", b"undefined", b"true", b"false"})
 
 

@@ -6,6 +6,8 @@ import re
 from enum import StrEnum
 from functools import lru_cache
 
+from ralph.core.lazy_pattern import lazy_pattern
+
 
 class Role(StrEnum):
     TEST = "test"
@@ -27,7 +29,7 @@ def word_set(words: str) -> frozenset[str]:
 
 def one_of(patterns: str, flags: int = 0) -> re.Pattern[str]:
     """Patterns separated by white space, as one. A line may end after a `|` inside a pattern."""
-    return re.compile("|".join(re.sub(r"(?<=\|)\s+", "", patterns).split()), flags)
+    return lazy_pattern("|".join(re.sub(r"(?<=\|)\s+", "", patterns).split()), flags)
 
 
 # Case matters in names: `makefile` shadows `Makefile`, and both are listed.
@@ -186,7 +188,7 @@ _LICENCE = one_of(
     CODE_OF_CONDUCT|SECURITY|CODEOWNERS|MAINTAINERS)(?:[._-].*)?""",
     re.IGNORECASE,
 )
-_DOCS = re.compile(r"\.(?:md|mdx|rst|adoc|markdown|org)$|(?:^|/)(?:docs?|man|LICENSES)/")
+_DOCS = lazy_pattern(r"\.(?:md|mdx|rst|adoc|markdown|org)$|(?:^|/)(?:docs?|man|LICENSES)/")
 
 _SUFFIXES = {
     "python": "py pyi pyw pyx ipynb",
@@ -210,24 +212,24 @@ _SUFFIXES = {
 _LANGUAGES = {suffix: language for language, suffixes in _SUFFIXES.items() for suffix in suffixes.split()}
 
 _NAMED_AS_TEST = {
-    "python": re.compile(r"test_.*\.pyi?|.*_tests?\.py|tests\.py"),
+    "python": lazy_pattern(r"test_.*\.pyi?|.*_tests?\.py|tests\.py"),
     "javascript": one_of(r"""
         .*[._-](?:tests?|specs?|cy|e2e|test-d|spec-d)\.[cm]?[jt]sx?
         tests?-(?!utils?|helpers?|support|setup|lib|kit).*\.[cm]?[jt]sx?
     """),
-    "go": re.compile(r".*_test\.go"),
-    "rust": re.compile(r"tests?\.rs|.*_tests?\.rs|test_.*\.rs"),
-    "ruby": re.compile(r"test_.*\.rb|.*_(?:spec|test)\.rb"),
-    "java": re.compile(r"Test[A-Z0-9].*\.\w+|.*(?:Tests?|TestCase|IT|Spec)\.\w+"),
-    "php": re.compile(r".*(?:Test|Cest)\.php|.*\.phpt"),
-    "csharp": re.compile(r".*(?:Tests?|Specs?)\.\w+"),
-    "shell": re.compile(r".*\.bats|(?:test[_-].*|.*[_-]tests?)\.\w+"),
-    "swift": re.compile(r".*Tests?\.swift"),
-    "cpp": re.compile(r"(?:test_.*|.*_(?:unit)?tests?|.*Tests?)\.(?:c|cc|cpp|cxx|m|mm)"),
-    "elixir": re.compile(r".*_test\.exs"),
-    "dart": re.compile(r".*_test\.dart"),
-    "perl": re.compile(r".*\.t"),
-    "lua": re.compile(r".*_spec\.lua"),
+    "go": lazy_pattern(r".*_test\.go"),
+    "rust": lazy_pattern(r"tests?\.rs|.*_tests?\.rs|test_.*\.rs"),
+    "ruby": lazy_pattern(r"test_.*\.rb|.*_(?:spec|test)\.rb"),
+    "java": lazy_pattern(r"Test[A-Z0-9].*\.\w+|.*(?:Tests?|TestCase|IT|Spec)\.\w+"),
+    "php": lazy_pattern(r".*(?:Test|Cest)\.php|.*\.phpt"),
+    "csharp": lazy_pattern(r".*(?:Tests?|Specs?)\.\w+"),
+    "shell": lazy_pattern(r".*\.bats|(?:test[_-].*|.*[_-]tests?)\.\w+"),
+    "swift": lazy_pattern(r".*Tests?\.swift"),
+    "cpp": lazy_pattern(r"(?:test_.*|.*_(?:unit)?tests?|.*Tests?)\.(?:c|cc|cpp|cxx|m|mm)"),
+    "elixir": lazy_pattern(r".*_test\.exs"),
+    "dart": lazy_pattern(r".*_test\.dart"),
+    "perl": lazy_pattern(r".*\.t"),
+    "lua": lazy_pattern(r".*_spec\.lua"),
 }  # fmt: skip
 _TEST_FOLDER = one_of(
     r"""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.proof.file_table import Role, is_collected, language_of, name_of, role_of
 from ralph.proof.file_uses import (
     command_lines,
@@ -22,31 +23,31 @@ from ralph.proof.values import FileChange
 __all__ = ["Role", "deciding", "is_collected", "role_of", "unrelated_tests"]
 
 _DECIDING = frozenset({Role.TEST, Role.FIXTURE, Role.HELPER, Role.RUNNER, Role.BUILD, Role.SCRIPT, Role.CI, Role.RULES})
-_HELPER_NAME = re.compile(
+_HELPER_NAME = lazy_pattern(
     r"(?:^|[._-])(?:helpers?|support|testutils?|testlib|fixtures?|mocks?|fakes?|stubs?|doubles|factories|harness|dummy"
     r"|expect\w*|goldens?|snapshots?|cases|samples|assert\w*|matchers|check\w*|verif\w*)(?:[._-]|$)",
     re.IGNORECASE,
 )
-_ASSERTS = re.compile(
+_ASSERTS = lazy_pattern(
     r"\bAssertionError\b|\bdef[ \t]+assert\w*|^[ \t]+assert[ \t(]"
     r"|^[ \t]*(?:import|from)[ \t]+(?:pytest|hypothesis|hamcrest|assertpy)\b|\bTestCase\b"
     r"|[\"'](?:node:)?(?:assert|test)(?:/strict)?[\"']|[\"'](?:chai|vitest|@jest/globals|expect|should|tape|sinon)[\"']"
     r"|\b(?:function|const|let|var)[ \t]+(?:assert|expect)\w*",
     re.MULTILINE,
 )
-_CHECK_NAME = re.compile(
+_CHECK_NAME = lazy_pattern(
     r"(?i)(?:^|[_./-])(?:run)?[_-]?(?:tests?|checks?|lint|verify|ci|validate|smoke|coverage|selftest)(?:[_./-]|$)"
 )
-_SCRIPT_FOLDER = re.compile(r"(?:^|/)(?:scripts?|tools?|ci|\.ci|hack|dev)/")
-_RUNS_COMMANDS = re.compile(
+_SCRIPT_FOLDER = lazy_pattern(r"(?:^|/)(?:scripts?|tools?|ci|\.ci|hack|dev)/")
+_RUNS_COMMANDS = lazy_pattern(
     r"package\.json|composer\.json|(?:GNUm|M|m)akefile|.+\.mk|\.?[Jj]ustfile|[Tt]askfile.*\.ya?ml|Rakefile|Pipfile"
     r"|tox\.(?:ini|toml)|setup\.cfg|\.?pytest\.(?:ini|toml)|pyproject\.toml|hatch\.toml"
 )
-_SURE = re.compile(r"(?:^|/)(?:tests|__tests__|spec)/|^(?:test|t)/|(?:^|/)conftest\.py$")
-_DOCTESTS = re.compile(r"doctest[-_]glob|\bdoctestplus\b|\btestfile\(|\bDocFileSuite\b")
-_PATH = re.compile(r"[\w./-]+")
+_SURE = lazy_pattern(r"(?:^|/)(?:tests|__tests__|spec)/|^(?:test|t)/|(?:^|/)conftest\.py$")
+_DOCTESTS = lazy_pattern(r"doctest[-_]glob|\bdoctestplus\b|\btestfile\(|\bDocFileSuite\b")
+_PATH = lazy_pattern(r"[\w./-]+")
 # `python -m pytest` imports from the working folder first.
-_SHADOWS_RUNNER = re.compile(r"(?:src/)?(?:_?pytest|unittest|doctest|pluggy|coverage|tox|nox|mypy|ruff)(?:\.py$|/)")
+_SHADOWS_RUNNER = lazy_pattern(r"(?:src/)?(?:_?pytest|unittest|doctest|pluggy|coverage|tox|nox|mypy|ruff)(?:\.py$|/)")
 _MOST_ROUNDS = 3
 
 

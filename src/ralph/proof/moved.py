@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.proof import Tests
 from ralph.proof.file_table import Role, language_of, name_of, role_of, word_set
 from ralph.proof.file_uses import text_of
@@ -49,7 +50,9 @@ def test_code(path: str, text: str) -> TestCode | None:
 
 test_code.__test__ = False  # type: ignore[attr-defined]
 
-_AMBIENT_NAME = re.compile(r"pytest\w*|setup\w*|teardown\w*|set[uU]p\w*|tear[dD]own\w*|load_tests|__\w+__|collect_\w+")
+_AMBIENT_NAME = lazy_pattern(
+    r"pytest\w*|setup\w*|teardown\w*|set[uU]p\w*|tear[dD]own\w*|load_tests|__\w+__|collect_\w+"
+)
 
 
 def _python(text: str) -> TestCode | None:
@@ -140,15 +143,15 @@ def _python_tokens(node: ast.AST) -> Tokens:
 
 _STRING = r"\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|`(?:\\.|[^`\\])*`"
 _LEXERS = {
-    "python": re.compile(rf"(?P<string>[rbfuRBFU]{{0,2}}(?:{_STRING}))|(?P<other>\w+|[^\w\s])", re.DOTALL),
-    "javascript": re.compile(
+    "python": lazy_pattern(rf"(?P<string>[rbfuRBFU]{{0,2}}(?:{_STRING}))|(?P<other>\w+|[^\w\s])", re.DOTALL),
+    "javascript": lazy_pattern(
         rf"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>{_STRING}"
         r"|(?<=[(,=:\[!&|?{};\n ])/(?![*/\s])(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\\n\[])+/[a-z]*)"
         r"|(?P<other>[\w$]+|[^\w\s])",
         re.DOTALL,
     ),
-    "go": re.compile(rf"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>{_STRING})|(?P<other>\w+|[^\w\s])", re.DOTALL),
-    "rust": re.compile(
+    "go": lazy_pattern(rf"(?P<comment>//[^\n]*|/\*.*?\*/)|(?P<string>{_STRING})|(?P<other>\w+|[^\w\s])", re.DOTALL),
+    "rust": lazy_pattern(
         r"(?P<comment>//[^\n]*|/\*.*?\*/)"
         r"|(?P<string>b?r(?P<hashes>#*)\".*?\"(?P=hashes)|b?\"(?:\\.|[^\"\\])*\"|b?'(?:\\[^']{1,10}|[^'\\])')|(?P<other>\w+|[^\w\s])",
         re.DOTALL,
@@ -217,11 +220,11 @@ def _statements(lexed: list[tuple[str, bool]]) -> Iterator[list[tuple[str, bool]
         yield statement
 
 
-_DEFINES = re.compile(
+_DEFINES = lazy_pattern(
     r"(?:export |default |async |pub |static )*(?:function \*? ?|class |const |let |var "
     r"|func (?:\( [^)]* \) )?|fn |struct |enum |type |interface |trait )(?P<name>[\w$]+) "
 )  # fmt: skip
-_IMPORT = re.compile(
+_IMPORT = lazy_pattern(
     r"(?:import|use|package|extern)\b|(?:const|let|var) .* = (?:await )?(?:require|import) \( \S+ \)(?: \. \w+)*$"
 )
 _KEYWORDS = word_set("import from const let var require as use self super crate type default package await pub")
@@ -367,7 +370,7 @@ def _data_only_moved(changes: Sequence[FileChange]) -> bool:
     return True
 
 
-_DEFINITION = re.compile(
+_DEFINITION = lazy_pattern(
     r"\b(?:def|class|function\*?|func(?:[ \t]*\([^)\n]*\))?|fn|struct|enum|trait|type|interface|const"
     r"|let|var|static)[ \t]+(?P<name>[\w$]+)"
     r"|^(?P<value>[\w$]+)[ \t]*(?::[^=\n]+)?=(?!=)|\b(?P<method>[\w$]+)[ \t]*\([^()\n]*\)[ \t]*\{",
@@ -581,7 +584,7 @@ def _same_binding(word: str, old: TestCode, new: TestCode, renames: _Renames, se
     return now not in new.definitions and now not in new.imports
 
 
-_PARAMETERS = re.compile(r"\[.*\]$|/[^/]*$(?<=\d)", re.DOTALL)
+_PARAMETERS = lazy_pattern(r"\[.*\]$|/[^/]*$(?<=\d)", re.DOTALL)
 
 
 def missing_tests(before: Tests, after: Tests, changes: Sequence[FileChange]) -> tuple[str, ...]:

@@ -9,16 +9,17 @@ import tomllib
 from collections.abc import Callable
 from typing import Any
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.proof.file_table import name_of, word_set
 from ralph.proof.file_uses import text_of
 from ralph.proof.values import FileChange
 
-_MODULE = re.compile(
+_MODULE = lazy_pattern(
     r"^[ \t]*#\[cfg\(test\)\]\s*(?:#\[[^\]]*\]\s*)*(?:pub(?:\([^)]*\))?\s+)?mod\s+\w+\s*\{", re.MULTILINE
 )
-_TEST = re.compile(r"^[ \t]*#\[(?:\w+::)*test\b", re.MULTILINE)
-_ONLY_TESTS = re.compile(r"(?:^|/)(?:tests|benches)/")
-_PIECE = re.compile(
+_TEST = lazy_pattern(r"^[ \t]*#\[(?:\w+::)*test\b", re.MULTILINE)
+_ONLY_TESTS = lazy_pattern(r"(?:^|/)(?:tests|benches)/")
+_PIECE = lazy_pattern(
     r'//[^\n]*|/\*.*?\*/|r(?P<hashes>#*)".*?"(?P=hashes)|"(?:\\.|[^"\\])*"|\'(?:\\.[^\']{0,8}|[^\'\\])\'|[{}]',
     re.DOTALL,
 )
@@ -87,19 +88,19 @@ _COMPOSER = word_set(
     "replace provide suggest autoload repositories minimum-stability prefer-stable bin archive abandoned"
 )
 # Tables that say what the product is and needs. All others of the file say how it is checked.
-_PYPROJECT = re.compile(
+_PYPROJECT = lazy_pattern(
     r"(?:project|build-system|dependency-groups|tool\.(?:poetry|uv|rye|flit|maturin|setuptools|setuptools_scm"
     r"|setuptools-git-versioning|scikit-build|meson-python|hatch\.(?:build|version|metadata)|pdm\.(?:build|version"
     r"|dev-dependencies|source|resolution|publish)|versioningit|bumpversion|bumpver|commitizen|towncrier"
     r"|semantic_release|pixi\.(?:dependencies|pypi-dependencies|workspace|project|feature)))(?:\..*)?"
 )
-_CARGO = re.compile(
+_CARGO = lazy_pattern(
     r"(?:package|workspace|features|badges|patch|replace|bin|lib|target|(?:dev-|build-)?dependencies)(?:\..*)?"
 )
-_PIPFILE = re.compile(r"(?:source|packages|dev-packages|requires|[\w-]+-packages)(?:\..*)?")
-_CFG = re.compile(r"metadata|options(?:\..*)?|bdist_wheel|sdist|egg_info|bumpversion.*|build_ext|compile_catalog")
+_PIPFILE = lazy_pattern(r"(?:source|packages|dev-packages|requires|[\w-]+-packages)(?:\..*)?")
+_CFG = lazy_pattern(r"metadata|options(?:\..*)?|bdist_wheel|sdist|egg_info|bumpversion.*|build_ext|compile_catalog")
 # Keys that decide although their table does not.
-_ALWAYS = re.compile(
+_ALWAYS = lazy_pattern(
     r"(?:project\.entry-points|tool\.poetry\.plugins)\.pytest11(?:\..*)?|package\.(?:auto\w+|build)"
     r"|(?:lib|bin)(?:\.\d+)?\.(?:test|doctest|harness|bench|path)|workspace\.(?:lints|exclude|default-members)(?:\..*)?"
     r"|(?:target\..*\.)?lints(?:\..*)?|scripts(?:\..*)?|options\.entry_points\.pytest11"
@@ -143,7 +144,7 @@ def _json_merge(keys: frozenset[str]) -> Callable[[str, str], str | None]:
     return merge
 
 
-_HEADER = re.compile(r"^\[{1,2}[ \t]*(?P<name>[^\[\]\n]+?)[ \t]*\]{1,2}[ \t]*(?:[#;].*)?$", re.MULTILINE)
+_HEADER = lazy_pattern(r"^\[{1,2}[ \t]*(?P<name>[^\[\]\n]+?)[ \t]*\]{1,2}[ \t]*(?:[#;].*)?$", re.MULTILINE)
 
 
 def _sections(text: str) -> list[tuple[str, str]]:
@@ -212,7 +213,7 @@ def _parsed(text: str) -> dict[str, dict[str, str | None]]:
     return {name: dict(parser.items(name)) for name in parser.sections()}
 
 
-_OPTION = re.compile(
+_OPTION = lazy_pattern(
     r"^(?P<key>[\w.-]+)[ \t]*[=:][^\n]*\n?(?:(?:[ \t]+[^\n]*|[#;][^\n]*)?\n(?=[ \t]|[#;])|[ \t]+[^\n]+\n?)*",
     re.MULTILINE,
 )
@@ -232,7 +233,7 @@ def _with_dependencies(piece: str, latest: dict[str, str]) -> str:
     return piece if not added else piece.rstrip("\n") + "\n" + "".join(added)
 
 
-_NOTHING = re.compile(r"(?!)")
+_NOTHING = lazy_pattern(r"(?!)")
 _MERGES: dict[str, Callable[[str, str], str | None]] = {
     "package.json": _json_merge(_PACKAGE),
     "composer.json": _json_merge(_COMPOSER),

@@ -6,11 +6,11 @@ code that wants to deceive: that is what the planted failing test (`canary`) is 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.proof import Tests
 from ralph.proof import results_pytest
 from ralph.proof.results_names import Names
@@ -19,10 +19,10 @@ from ralph.results.screen import ESCAPES
 _MAX_BYTES = 8 << 20
 _MAX_LINE = 1000
 _MAX_NUMBER = 9
-_ESCAPE = re.compile(ESCAPES + "|\r")
-_PREFIX = re.compile(r"(?:(?:[\w@.\-]+/)+[\w@.\-]+ [\w\-:]+|[\w@./\-]+:[\w\-]+): ")
+_ESCAPE = lazy_pattern(ESCAPES + "|\r")
+_PREFIX = lazy_pattern(r"(?:(?:[\w@.\-]+/)+[\w@.\-]+ [\w\-:]+|[\w@./\-]+:[\w\-]+): ")
 """pnpm and turbo put the package before each line: `packages/a test: `, `web:test: `."""
-_ONLY_PYTEST = re.compile(
+_ONLY_PYTEST = lazy_pattern(
     r"(?:\w+=\S* +)*(?:(?:uv|poetry|pdm|hatch) run +)?(?:\S*python[\d.]* +-m +)?\S*(?:pytest|py\.test)(?: [^;&|]*)?"
 )
 
@@ -36,8 +36,8 @@ _WORDS = {
 }
 _OUTCOMES = {word: outcome for outcome, words in _WORDS.items() for word in words.split()}
 """The words of the summaries → `passed`, `failed`, `skipped` or `total`; any other word counts nothing."""
-_NUMBER_FIRST = re.compile(r"(?P<number>\d+) (?:tests? (?=passed|failed|skipped|todo))?(?P<word>(?:known )?[a-z]+)")
-_WORD_FIRST = re.compile(r"(?P<word>[A-Za-z]+(?: [a-z]+)?)\b[ ]{0,4}[:=\]]?[ ]{0,8}(?P<number>\d+)")
+_NUMBER_FIRST = lazy_pattern(r"(?P<number>\d+) (?:tests? (?=passed|failed|skipped|todo))?(?P<word>(?:known )?[a-z]+)")
+_WORD_FIRST = lazy_pattern(r"(?P<word>[A-Za-z]+(?: [a-z]+)?)\b[ ]{0,4}[:=\]]?[ ]{0,8}(?P<number>\d+)")
 
 _SUMMARIES = r"""
 pytest (?:=+ )?(\d+ (?:passed|failed|skipped|deselected|xfailed|xpassed|error|warning|rerun|subtest).*) in \d
@@ -72,14 +72,14 @@ googletest: \[  ((?:PASSED|FAILED|SKIPPED) +\] \d+ tests?)
 """How a runner sums up a run: the runner, with a colon if words come before numbers, and the line, whose group 1 holds
 them. From real runs; nextest, exunit, maven, gradle, dotnet and playwright from their documentation."""
 _ROWS = [
-    (runner.rstrip(":"), re.compile(line), _WORD_FIRST if runner.endswith(":") else _NUMBER_FIRST)
+    (runner.rstrip(":"), lazy_pattern(line), _WORD_FIRST if runner.endswith(":") else _NUMBER_FIRST)
     for runner, _, line in (row.partition(" ") for row in _SUMMARIES.strip().split("\n"))
 ]
-_HINT = re.compile(
+_HINT = lazy_pattern(
     r"[Pp]ass|PASS|[Ff]ail|FAIL|[Tt]est|Ran |OK|example|run|skip|SKIP|todo|pend|canc|know|unc|unh|err|sel|warn"
 )
 """Every line of a row matches this; the others need not be compared with each row."""
-_SUITES = re.compile(r"(?:Test Suites: +| Test Files  )(\d+) failed")
+_SUITES = lazy_pattern(r"(?:Test Suites: +| Test Files  )(\d+) failed")
 """jest, vitest: files that fail. One that does not load has no tests."""
 
 

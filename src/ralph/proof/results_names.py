@@ -8,43 +8,44 @@ from typing import NamedTuple
 
 import msgspec
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.proof import Tests
 
 _MAX_NAMES = 200_000
-_TIME = re.compile(r"(?: \(?\d+(?:\.\d+)? ?(?:µs|ms|s)\)?)+$")
-_UNSTABLE = re.compile(r" \(line \d+\)|\b0x[0-9a-fA-F]{6,}")
-_ABSOLUTE = re.compile(r"(?<![\w.~@\-])(?:/|[A-Z]:\\)(?:[^\s/\\]+[/\\])*([^\s/\\]+[/\\][^\s/\\]+)")
-_SCRIPT = re.compile(r"\S+\.[cm]?[jt]sx?")
+_TIME = lazy_pattern(r"(?: \(?\d+(?:\.\d+)? ?(?:µs|ms|s)\)?)+$")
+_UNSTABLE = lazy_pattern(r" \(line \d+\)|\b0x[0-9a-fA-F]{6,}")
+_ABSOLUTE = lazy_pattern(r"(?<![\w.~@\-])(?:/|[A-Z]:\\)(?:[^\s/\\]+[/\\])*([^\s/\\]+[/\\][^\s/\\]+)")
+_SCRIPT = lazy_pattern(r"\S+\.[cm]?[jt]sx?")
 _WORDS = {
     **dict.fromkeys(("ok", "PASS", "PASSED", "XPASS", "Passed", "pass"), "passed"),
     **dict.fromkeys(("FAIL", "FAILED", "ERROR", "fail", "unexpected", "***Failed", "***Timeout", "***Not"), "failed"),
     **dict.fromkeys(("SKIP", "SKIPPED", "XFAIL", "skip", "skipped", "ignored", "expected", "***Skipped"), "skipped"),
 }
 
-_MARK = re.compile(
+_MARK = lazy_pattern(
     r"( *)(?:([✓✔√])|([✕✖×✘])|([○﹣↓□⚠])|(- (?=\[))|(-)|(\d+\))) ?(?:\[[a-z ]+\]:? |(?:skipped|todo) )?(.+)"
 )
-_HEADING = re.compile(r"( *)▶ (.+)|(  +)(\w.*)")
-_SUITE_FILE = re.compile(r"(?:PASS|FAIL) (?:\./)?(\S+\.[cm]?[jt]sx?)")
-_VITEST_FILE = re.compile(r"( )[✓❯×↓] (\S+) +\(\d+ tests?\b")
-_DETAILS = re.compile(r"  ● |  ─|  \d+ (?:passing|failing)|✖ failing tests:|⎯")
-_NEXT_RUN = re.compile(r"▶ | RUN |  \d+ tests? (?:passed|failed)")
-_TAP = re.compile(r"( *)(not )?ok \d+(?: -)? ?(.*?)(?: # (?:(SKIP|TODO|skip|todo)\b.*|time=.*))?(?: \{)?$")
-_TAP_HEADING = re.compile(r"( *)# Subtest: (.*)")
-_TAPE_HEADING = re.compile(r"# (?!(?:tests|pass|fail|skip|todo) +\d|ok$|time=|duration_ms |SKIP )(\S.*)")
+_HEADING = lazy_pattern(r"( *)▶ (.+)|(  +)(\w.*)")
+_SUITE_FILE = lazy_pattern(r"(?:PASS|FAIL) (?:\./)?(\S+\.[cm]?[jt]sx?)")
+_VITEST_FILE = lazy_pattern(r"( )[✓❯×↓] (\S+) +\(\d+ tests?\b")
+_DETAILS = lazy_pattern(r"  ● |  ─|  \d+ (?:passing|failing)|✖ failing tests:|⎯")
+_NEXT_RUN = lazy_pattern(r"▶ | RUN |  \d+ tests? (?:passed|failed)")
+_TAP = lazy_pattern(r"( *)(not )?ok \d+(?: -)? ?(.*?)(?: # (?:(SKIP|TODO|skip|todo)\b.*|time=.*))?(?: \{)?$")
+_TAP_HEADING = lazy_pattern(r"( *)# Subtest: (.*)")
+_TAPE_HEADING = lazy_pattern(r"# (?!(?:tests|pass|fail|skip|todo) +\d|ok$|time=|duration_ms |SKIP )(\S.*)")
 """tape names a test once, before its assertions."""
-_GO = re.compile(r" *--- (PASS|FAIL|SKIP): (\S+)")
-_GO_PACKAGE = re.compile(r"(ok  |FAIL)\t(\S+)(?:\t| \[)(.*)")
-_CARGO = re.compile(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b")
-_CARGO_BINARY = re.compile(r" +(?:Running .*[/\\]([\w\-]+?)(?:-[0-9a-f]{16})?(?:\.exe)?\)|Doc-tests (\S+))$")
-_UNITTEST = re.compile(r" *(\w+) \(([\w.<>]+)\)")
-_UNITTEST_END = re.compile(
+_GO = lazy_pattern(r" *--- (PASS|FAIL|SKIP): (\S+)")
+_GO_PACKAGE = lazy_pattern(r"(ok  |FAIL)\t(\S+)(?:\t| \[)(.*)")
+_CARGO = lazy_pattern(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b")
+_CARGO_BINARY = lazy_pattern(r" +(?:Running .*[/\\]([\w\-]+?)(?:-[0-9a-f]{16})?(?:\.exe)?\)|Doc-tests (\S+))$")
+_UNITTEST = lazy_pattern(r" *(\w+) \(([\w.<>]+)\)")
+_UNITTEST_END = lazy_pattern(
     r"(?:.* \.\.\. )?(ok|FAIL|ERROR|skipped|expected|unexpected)(?: failure| success| ['\"].*)?$"
 )
-_PYTEST = re.compile(r" (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*)?(?: +\[ *\d+%\])?$")
-_XDIST = re.compile(r"\[gw\d+\] \[ *\d+%\] (?P<word>[A-Z]+) (?P<name>\S+::.*)$")
-_CTEST = re.compile(r" *\d+/\d+ Test +#\d+: (?P<name>\S+) \.* *(?P<word>Passed|\*\*\*\w+)")
-_NEXTEST = re.compile(r" +(?P<word>PASS|FAIL|SKIP) \[.{1,20}\] (?:\( *\d+/\d+\) )?(?P<name>\S+ \S.*)")
+_PYTEST = lazy_pattern(r" (PASSED|FAILED|ERROR|SKIPPED|XFAIL|XPASS)(?: \(.*)?(?: +\[ *\d+%\])?$")
+_XDIST = lazy_pattern(r"\[gw\d+\] \[ *\d+%\] (?P<word>[A-Z]+) (?P<name>\S+::.*)$")
+_CTEST = lazy_pattern(r" *\d+/\d+ Test +#\d+: (?P<name>\S+) \.* *(?P<word>Passed|\*\*\*\w+)")
+_NEXTEST = lazy_pattern(r" +(?P<word>PASS|FAIL|SKIP) \[.{1,20}\] (?:\( *\d+/\d+\) )?(?P<name>\S+ \S.*)")
 _PLAIN = (("pytest", _XDIST), ("ctest", _CTEST), ("nextest", _NEXTEST))
 
 _FAMILIES = {

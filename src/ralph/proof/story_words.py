@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.proof.file_table import Role, role_of, word_set
 from ralph.proof.restore import has_inline_tests
 
@@ -13,10 +14,10 @@ _GENERIC = word_set(
     "examples errors error schema server client app cli api lib src source result results expected output input case "
     "cases values value story project files file settings makefile readme script scripts"
 )
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
-_CODE = re.compile(r"`([^`\n]+)`|\b([A-Za-z_]\w*)(?=\()|\b([A-Za-z]+_\w+|[a-z]+[A-Z]\w*)\b|(--[a-z][\w-]+)")
-_NAME = re.compile(r"[A-Za-z_][\w-]{2,}")
-_QUOTED = re.compile(r"""(?<!\w)['"“‘]([^'"“”‘’\n]{3,40})['"”’](?!\w)""")
+_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_CODE = lazy_pattern(r"`([^`\n]+)`|\b([A-Za-z_]\w*)(?=\()|\b([A-Za-z]+_\w+|[a-z]+[A-Z]\w*)\b|(--[a-z][\w-]+)")
+_NAME = lazy_pattern(r"[A-Za-z_][\w-]{2,}")
+_QUOTED = lazy_pattern(r"""(?<!\w)['"“‘]([^'"“”‘’\n]{3,40})['"”’](?!\w)""")
 _SHORTEST_STEM = 5
 _FEWEST_WORDS = 2
 
@@ -109,6 +110,6 @@ def is_about(story_text: str, added: str) -> bool:
     return not names or any(re.search(use, added, re.IGNORECASE) for use in uses)
 
 
-_CALLED = re.compile(r"\b([A-Za-z_]\w{2,})\(")
+_CALLED = lazy_pattern(r"\b([A-Za-z_]\w{2,})\(")
 _USE = r"['\"]?\s*[(=:<,)\]}]"
 """`discount(`, `discount = `, `"discount": `, `map(discount, prices)`, `{ discount }`."""
