@@ -26,7 +26,7 @@ stories:
   '*':
     - implement:
         - write: {{path: src/half.txt, text: half}}
-        - daemon: {{ignore_term: true}}
+        - daemon: {{}}
         - write: {{path: build/ready, text: ''}}
         - hang
 """
