@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import contextlib
 import fcntl
 import os
@@ -78,6 +79,8 @@ def main(arguments: list[str]) -> int:
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_clients.py")], check=False)
         if "--only-lint" not in own and "--everything" in own and names_test_with(RAY, for_pytest):
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_ray.py")], check=False)
+        if "--only-lint" not in own:
+            compile_sources()
         results = [(title, run(title, command, scratch)) for title, command in steps]
     if is_quick and "--only-lint" not in own:
         slow = len(SLOW_TESTS.read_text().split())
@@ -116,6 +119,12 @@ def processes(for_pytest: list[str]) -> list[str]:
     if any(argument.startswith(own) for argument in for_pytest):
         return []
     return ["-n", str(min((os.cpu_count() or 1) + 1, 4)), "--dist", "worksteal"]
+
+
+def compile_sources() -> None:
+    """Tests start Ralph thousands of times. Where PYTHONDONTWRITEBYTECODE is set, each would compile all of it."""
+    for folder in ("src", "tests/support", "tests/model_server"):
+        compileall.compile_dir(ROOT / folder, quiet=2)
 
 
 def run(title: str, command: list[str], scratch: Path) -> int:
