@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from ralph.core.events import IterationEnded, IterationStarted, Noted
+from ralph.core.events import IterationEnded, IterationStarted, Judged, Noted
 from support.accepted import CHECK
-from support.parallel_runs import Project
+from support.parallel_runs import Project, writes
 
 STORIES = ("S-1", "S-2")
 NUMBERS = {"S-1": 2, "S-2": 3}
@@ -178,3 +178,30 @@ def test_the_set_up_is_over_before_workers_start(tmp_path: Path) -> None:
     assert not made.processes()
     made.run()
     assert made.events(IterationStarted) == []
+
+
+def test_every_worker_has_the_set_up_of_the_sandbox(tmp_path: Path) -> None:
+    every = [[{"run": f"cat ~/.made > {story}.txt"}, {"claim": "done"}] for story in STORIES]
+    config = {"sandbox": {"setup": "echo made > ~/.made"}}
+    made = Project(tmp_path, {story: [each] for story, each in zip(STORIES, every, strict=True)}, config=config)
+    made.run()
+    made.check(*STORIES)
+    assert [made.git("show", f"HEAD:{story}.txt") for story in STORIES] == ["made", "made"]
+
+
+def test_every_worker_has_the_set_up_of_the_proof_checkout(tmp_path: Path) -> None:
+    """Installed dependencies are in no commit: the checkouts of workers get them from the command."""
+    sessions = {story: [writes(f"{story}.txt", "1\n")] for story in STORIES}
+    config = {"proof": {"setup": "mkdir -p node_modules && echo from-setup > node_modules/dep.txt"}}
+    made = Project(tmp_path, sessions, check="cat node_modules/dep.txt", config=config)
+    (made.root / ".gitignore").write_text("node_modules/\n")
+    (made.root / "node_modules").mkdir()
+    (made.root / "node_modules/dep.txt").write_text("from-checkout\n")
+    (made.root / "package.json").write_text("{}\n")
+    made.git("add", "-A")
+    made.git("commit", "-qm", "dependencies")
+    made.run("--skip-review", code=None)
+    assert {one.worker for one in made.events(IterationStarted)} == {1, 2}
+    accepted = [one for one in made.events(Judged) if one.verdict.kind.value == "accepted"]
+    assert len(accepted) >= 2
+    assert {one.evidence.proof.where for one in accepted if one.evidence.proof} == {"checkout"}
