@@ -21,6 +21,7 @@ from parallel_speed import imports, measure, project  # type: ignore[import-not-
 EPILOG = """examples:
   python bench/parallel.py                              the figures
   python bench/parallel.py --stories 16 --workers 4     smaller
+  python bench/parallel.py --stories 16 --seconds 20    an agent that takes longer than everything else
   python bench/parallel.py --seeds 20                   seeds 0 to 19
   python bench/parallel.py --seeds 1 --first 7 --keep /tmp/seeds    seed 7 again; its folder stays if it fails
 """
@@ -33,27 +34,24 @@ def main() -> int:
     parser.add_argument("--seeds", type=int, default=0, metavar="N", help="seeded runs, instead of the figures")
     parser.add_argument("--first", type=int, default=0, metavar="N", help="the first seed (default: 0)")
     parser.add_argument("--stories", type=int, default=40, metavar="N", help="stories for the figures (default: 40)")
+    parser.add_argument("--seconds", type=float, default=2, metavar="S", help="time that an agent takes (default: 2)")
     parser.add_argument("--workers", type=int, default=8, metavar="N", help="against one (default: 8)")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the folders of failed seeds here")
     args = parser.parse_args()
     if args.seeds:
         return seeds(args.first, args.seeds, args.keep)
-    figures(args.stories, args.workers)
+    figures(args.stories, args.workers, args.seconds)
     return 0
 
 
-def figures(stories: int, workers: int) -> None:
+def figures(stories: int, workers: int, seconds: float) -> None:
     load = os.getloadavg()[0]
     print(f"{os.cpu_count()} processors, load {load:.1f} at the start")
     measured = {}
     for count in (1, workers):
         with tempfile.TemporaryDirectory(prefix="parallel-", ignore_cleanup_errors=True) as name:
-            measured[count] = one = measure(Path(name), project(Path(name), stories, 2), count)
-        print(
-            f"{stories} stories of 2 s, {count} at a time: {one.seconds:.1f} s, {one.cpu:.1f} s of processor time "
-            f"({one.cpu / stories:.2f} s per story)",
-            flush=True,
-        )
+            measured[count] = one = measure(Path(name), project(Path(name), stories, seconds), count)
+        print(f"{stories} stories of {seconds:g} s, {count} at a time: {one.seconds:.1f} s", flush=True)
     many = measured[workers]
     print(f"{workers} workers against one: {measured[1].seconds / many.seconds:.1f} x")
     print(f"  until all workers were ready: {many.until_ready:.2f} s; from accepted to merged: {many.queue:.2f} s")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
@@ -17,8 +16,6 @@ PLAN = ".ralph/many/prd.json"
 
 class Measured(NamedTuple):
     seconds: float
-    cpu: float
-    """Of all processes of the run, agents and checks included."""
     starts: list[float]
     """Seconds that each worker needed from its order to begin until it was ready."""
     until_ready: float
@@ -66,12 +63,10 @@ def environment(folder: Path) -> dict[str, str]:
 
 
 def measure(folder: Path, root: Path, workers: int) -> Measured:
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begun = time.monotonic()
     command = [sys.executable, "-m", "ralph", "run", "--json", "--parallel", str(workers)]
     done = subprocess.run(command, cwd=root, env=environment(folder), capture_output=True, check=False)
     seconds = time.monotonic() - begun
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode:
         sys.exit(f"the run with {workers} workers failed: {done.stderr.decode()[-1000:]}")
     records = [json.loads(line) for line in done.stdout.splitlines()]
@@ -82,7 +77,6 @@ def measure(folder: Path, root: Path, workers: int) -> Measured:
     waits = [ended[number] - queued[number] for number in queued if number in ended]
     return Measured(
         seconds,
-        after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime,
         starts,
         max(ready) - records[0]["t"] if ready else 0,
         statistics.mean(waits) if waits else 0,
