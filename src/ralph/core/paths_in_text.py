@@ -47,7 +47,7 @@ _SOURCES = _words("""cmd components crates internal packages pkg scripts src tes
 _FOREIGN = _words("""node_modules site-packages dist-packages vendor .venv venv .git""")
 _MIME = _words("""application audio font image message model multipart text video""")
 _BRANCHES = _words("""origin upstream feature feat fix bugfix hotfix release chore refs heads""")
-_SPLIT = lazy_pattern(r"[\s`\"'“”‘’«»<>|;]+|,(?![^{}]*\})|\]\(|[()\[\]](?=[\s.,:;!?]|$)|(?<=\s)[()\[\]]|^[()\[\]]")
+_SPLIT = lazy_pattern(r"[\s`\"'“”‘’«»<>|;]+|,(?![^{}]{0,99}\})|\]\(|[()\[\]](?=[\s.,:;!?]|$)|(?<=\s)[()\[\]]|^[()\[\]]")
 _TICKS = lazy_pattern(r"`([^`\n]+)`")
 _LINES = lazy_pattern(r"(?:::.*|:\d+(?:[-:,]\d+)*|#.*|:L\d+.*)$")
 _BRACES = lazy_pattern(r"\{([^{}]*,[^{}]*)\}")
@@ -57,6 +57,10 @@ _HOST = lazy_pattern(
     r"(?:[\w-]+\.)+(?:com|org|io|net|dev|app|co|ai|edu|gov|local|rs|me|sh|info|de|uk|eu)", re.IGNORECASE
 )
 _SCHEME = lazy_pattern(r"[a-z][a-z0-9+.-]*://|^(?:mailto|git@|www\.)", re.IGNORECASE)
+_LONGEST = 300
+"""Characters of a word."""
+_MOST_READ = 20_000
+"""Characters of a text."""
 
 
 @lru_cache(maxsize=16_384)
@@ -69,8 +73,11 @@ def paths_in(text: str, *, files_only: bool = False) -> tuple[str, ...]:
 
 
 def _paths_in(text: str, *, files_only: bool) -> Iterator[str]:
+    text = text[:_MOST_READ]
     quoted = {word.strip() for word in _TICKS.findall(text)}
     for word in _SPLIT.split(text):
+        if len(word) > _LONGEST:
+            continue  # no path, and patterns are slow on it
         for each in _spread(word):
             bare = _bare(each)
             if bare and _is_path(bare, is_quoted=each in quoted or bare in quoted, files_only=files_only):
@@ -79,7 +86,7 @@ def _paths_in(text: str, *, files_only: bool) -> Iterator[str]:
 
 def _spread(word: str) -> Iterator[str]:
     """`src/{a,b}.ts` names two files."""
-    if not _BRACES.search(word) or len(word) > 300:
+    if not _BRACES.search(word):
         yield word
         return
     pieces = [[piece] if at % 2 == 0 else piece.split(",") for at, piece in enumerate(_BRACES.split(word))]
@@ -89,7 +96,7 @@ def _spread(word: str) -> Iterator[str]:
 
 def _bare(word: str) -> str:
     """Without punctuation around it, emphasis, line numbers, anchors, and the option that it is the value of."""
-    if _SCHEME.search(word) or len(word) > 300:
+    if _SCHEME.search(word):
         return ""
     word = word.lstrip("([{,:").rstrip(")]},.:!?…")
     for mark in ("**", "__", "*", "_"):

@@ -15,7 +15,8 @@ from ralph.core.plan import Story
 from ralph.core.text import estimate_tokens
 
 _PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)+|[\w-]+\.[A-Za-z]\w{0,9}\b")
+_PATH = re.compile(r"(?<![\w.-])[\w.-]+(?:/[\w.-]+)+|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,9}\b")
+"""Only from the beginning of a word on: a very long word would otherwise be tried from each of its letters."""
 _SMALL = (
     "a an and are as at be by can do does for from has have if in is it its must no not of on or should so that the "
     "their then there this to use used uses was when which will with you"
