@@ -152,4 +152,4 @@ def test_a_signal_while_such_a_plan_is_judged_is_obeyed_at_once(tmp_path: Path) 
     begun = time.monotonic()
     process.terminate()
     assert finish(process).code == 143
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 30
