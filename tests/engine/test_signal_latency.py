@@ -137,6 +137,12 @@ def test_a_signal_at_the_end_of_a_run_ends_a_notification_that_hangs(tmp_path: P
         assert time.monotonic() - begun < 6  # a minute without a signal; three seconds if it came just before the end
 
 
+def catches(pid: int, number: int) -> bool:
+    """Whether a process has a handler for this signal."""
+    [mask] = [line for line in Path(f"/proc/{pid}/status").read_text().splitlines() if line.startswith("SigCgt:")]
+    return bool(int(mask.split()[1], 16) >> (number - 1) & 1)
+
+
 def test_a_signal_ends_the_recovery_of_a_run_whose_agent_does_not_listen(tmp_path: Path) -> None:
     project = LoopProject.make(tmp_path / "loop", whole("tasks.json"))
     (project.home / "script.yaml").write_text(DEAF)
@@ -150,7 +156,8 @@ def test_a_signal_ends_the_recovery_of_a_run_whose_agent_does_not_listen(tmp_pat
         process.communicate()
         assert project.processes()
         with running(project) as second:
-            time.sleep(1)  # it waits five seconds for what the agent left
+            wait_for(lambda: catches(second.pid, signal.SIGTERM))
+            time.sleep(0.5)  # it waits five seconds for what the agent left
             begun = time.monotonic()
             second.send_signal(signal.SIGINT)
             done = finish(second)
