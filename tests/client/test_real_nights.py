@@ -46,7 +46,7 @@ def kill_when(project: Project, process: subprocess.Popen[bytes], requests: int)
     """Kill the loop and its client, as a system without memory does, once the model was asked so often."""
     end = time.monotonic() + 60
     while time.monotonic() < end:
-        lines = project.requests.read_text().splitlines() if project.requests.exists() else []
+        lines = project.requests.read_text().split("\n")[:-1] if project.requests.exists() else []
         if sum(bool(json.loads(line)["request"].get("tools")) for line in lines) >= requests:
             break
         time.sleep(0.05)
