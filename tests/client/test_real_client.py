@@ -46,8 +46,8 @@ def sound(ran: Ran) -> None:
 def strays() -> set[Path]:
     """Where the client would leave files if it were not told another place.
 
-    Not its `cc-socks-UID`, which all its processes share: where the path of TMPDIR is too long for a socket, as in tests
-    that run beside this one, it is there.
+    Not its `cc-socks-UID`, which all its processes share: it is there if the path of TMPDIR is too long for a socket,
+    as in tests that run beside this one.
     """
     return {path for pattern in ("*claude*", "fswatch-probe*") for path in Path("/tmp").glob(pattern)}
 
