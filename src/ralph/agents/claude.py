@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -9,6 +10,8 @@ from pathlib import Path
 
 from ralph.agents.program import argument, host_of, not_found, which
 from ralph.agents.stream_json import StreamJson
+from ralph.agents.untyped import members
+from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
 from ralph.core.ports import Launch, Login, Reader, Session
 
 NAME = "claude"
@@ -44,6 +47,17 @@ a model, such as AWS ones, are passed only if agent.env names them."""
 LOGIN = (
     Login(".claude/.credentials.json", comes_back=True),
     Login(".claude.json", keys=("oauthAccount", "userID", "hasCompletedOnboarding", "customApiKeyResponses")),
+)
+TRAITS = AgentTraits(
+    program="claude",
+    install="npm install -g @anthropic-ai/claude-code",
+    tried="2.1",
+    log_in="run `claude` once and log in, or set ANTHROPIC_API_KEY",
+    keys=(
+        *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
+        *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
+    ),
+    reports_cost=True,
 )
 _HOSTS = ("api.anthropic.com", "platform.claude.com", "console.anthropic.com", "claude.ai")
 """The service itself, and where a login is renewed."""
@@ -99,6 +113,26 @@ def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
     """The hosts that the client contacts, for a sandbox: with a gateway of the user's, only that one."""
     given = tuple(host_of(env[name]) for name in _ADDRESSES if env.get(name))
     return given or tuple(host for name, found in _CLOUDS.items() if env.get(name) for host in found) or _HOSTS
+
+
+def login(env: Mapping[str, str], home: Path) -> LoginState:
+    if key := next((key for key in TRAITS.keys if env.get(key)), ""):
+        return LoginState(key)
+    folder = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude")
+    if (folder / ".credentials.json").is_file():
+        return LoginState(str(folder / ".credentials.json"))
+    for path in (folder / ".claude.json", home / ".claude.json"):
+        try:
+            known = members(json.loads(path.read_bytes()))
+        except (OSError, ValueError):
+            continue
+        if known.get("oauthAccount") or known.get("primaryApiKey"):
+            return LoginState(str(path))
+    return LoginState()
+
+
+def rehearse(address: str) -> Rehearsal:
+    return Rehearsal(env={"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "test-key"})
 
 
 def launch(session: Session, program: str) -> Launch:

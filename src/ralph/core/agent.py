@@ -153,6 +153,8 @@ class Result(Struct, frozen=True, tag="result"):
     """The answer that follows the requested schema, as JSON."""
     denials: tuple[Denial, ...] = ()
     """The calls that were refused, by the client or by Ralph."""
+    gives_up: bool = False
+    """The client would go on retrying in vain: it is ended now."""
 
 
 AgentEvent = Init | Text | ToolUse | ToolResult | Usage | Limit | Compacting | Retry | Result

@@ -177,6 +177,15 @@ class HookFiles(Struct, frozen=True):
     """Where hooks record their answers; also the canary."""
     state: Path
     """A folder for the state of one session."""
+    command: str = ""
+    """The hook program, as words of a shell command. An adapter appends the event, and the client's dialect."""
+    or_deny: str = ""
+    """Appended to the command for an event before a tool call: one that cannot start denies the call."""
+
+    def call(self, event: str, dialect: str = "") -> str:
+        """The shell command that a client runs for an event, which has Ralph's name for it."""
+        words = " ".join(filter(None, (self.command, event, dialect)))
+        return words + self.or_deny if event == "PreToolUse" else words
 
 
 class Task(Struct, frozen=True, kw_only=True):
@@ -240,6 +249,9 @@ class Session(Struct, frozen=True, kw_only=True):
     """The request file, where the agent may leave a claim or a question."""
     hooks: HookFiles | None = None
     """For clients that have hooks."""
+    folder: Path = Path("/nonexistent")
+    """A private folder of this process, outside the workspace: what `Launch.files` and `Launch.links` are relative to.
+    Nowhere if no process is started."""
 
 
 class Login(Struct, frozen=True):
@@ -258,6 +270,22 @@ class Launch(Struct, frozen=True):
     stdin: bytes = b""
     env: dict[str, str] = {}
     """Added to the child's environment."""
+    files: dict[str, str] = {}
+    """Written into the session's folder first: path → text. Read-only for the process where a sandbox is in use."""
+    links: dict[str, str] = {}
+    """Path in the session's folder → the user's file or folder, such as a login that the client renews. A missing one
+    is left out."""
+
+
+class ClientEnd(Struct, frozen=True, kw_only=True):
+    """How a process ended, for a reader whose client says more by it than by its output."""
+
+    code: int | None = None
+    """None: a signal ended it, or Ralph did."""
+    stderr: str = ""
+    """The end of it."""
+    folder: Path = Path("/nonexistent")
+    """`Session.folder`, where the client may have left files."""
 
 
 Reader = Callable[[bytes], Iterable[AgentEvent]]
@@ -265,7 +293,8 @@ Reader = Callable[[bytes], Iterable[AgentEvent]]
 
 A reader may have a method `skim(block)`: of many lines at once, joined by newlines, those that can be events. It is
 what makes a client that prints gigabytes cheap to read. A method `is_torn(line)` tells whether a last line without a
-newline breaks off in the middle of an event.
+newline breaks off in the middle of an event. A method `error(line)` reads a line of stderr into events, and a method
+`finish(end)`, given a `ClientEnd`, gives the last events when the process has ended.
 """
 
 
@@ -293,7 +322,9 @@ class Agent(Protocol):
     """The command line of a coding agent. Each is a module.
 
     For a sandbox it may also have `hosts(env)`, the hosts that the client contacts, in the form of
-    `sandbox.allow_hosts`, `LOGIN`, a tuple of `Login`, and `files(session)`, more files that it reads.
+    `sandbox.allow_hosts`, `LOGIN`, a tuple of `Login`, and `files(session)`, more files that it reads. `TRAITS`, an
+    `AgentTraits`, tells what the client can do; `login(env, home)` gives its `LoginState`, where that is not a matter
+    of variables and files; `rehearse(address)` gives the `Rehearsal` that points the client at a model there.
     """
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
 import re
@@ -15,11 +14,11 @@ from pathlib import Path
 
 from ralph.agents.claude_version import advice
 from ralph.agents.registry import agent as find_agent
+from ralph.core.agent_traits import login_of, traits_of
 from ralph.core.errors import SetupError
 from ralph.core.ports import Session
 from ralph.core.text import one_line
 from ralph.doctor.findings import Finding, Subject, at_once, fail, ok, warn
-from ralph.host.files import read_state
 from ralph.host.git.command import ask
 from ralph.host.git.repo import OLDEST_GIT
 from ralph.host.process.programs import which
@@ -167,10 +166,6 @@ def terminal(subject: Subject) -> Iterator[Finding]:
 
 # The agent of a workspace
 
-_CLAUDE_KEYS = (
-    *("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN"),
-    *("CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "CLAUDE_CODE_USE_FOUNDRY"),
-)
 _START_WITHIN = 15.0
 _INSTALL = "npm install -g @anthropic-ai/claude-code"
 _BROKEN = f"reinstall it: `{_INSTALL}`"
@@ -206,30 +201,13 @@ def client(name: str, session: Session, env: Mapping[str, str], *, trusted: bool
 
 
 def login(name: str, env: Mapping[str, str]) -> Iterator[Finding]:
-    """Look for the credentials that Claude Code uses. Whether they are still valid shows when a run starts."""
-    if name != "claude":
-        return
-    if present := [key for key in _CLAUDE_KEYS if env.get(key)]:
-        yield ok(f"by {present[0]}")
-    elif where := _stored_login(Path(env.get("CLAUDE_CONFIG_DIR") or home(env) / ".claude"), home(env)):
-        yield ok(f"by {where}")
-    else:
-        yield warn(
-            "Claude Code does not appear to be logged in", "run `claude` once and log in, or set ANTHROPIC_API_KEY"
-        )
-
-
-def _stored_login(folder: Path, user: Path) -> str:
-    if (folder / ".credentials.json").is_file():
-        return str(folder / ".credentials.json")
-    for path in (folder / ".claude.json", user / ".claude.json"):
-        try:
-            known = json.loads(read_state(path))
-        except (OSError, ValueError):
-            continue
-        if isinstance(known, dict) and (known.get("oauthAccount") or known.get("primaryApiKey")):
-            return str(path)
-    return ""
+    """Look for the credentials that the client uses. Whether they are still valid shows when a run starts."""
+    found = find_agent(name)
+    state = login_of(found, env, home(env))
+    if state.by:
+        yield ok(f"by {state.by}")
+    elif state.is_known:
+        yield warn(f"{found.TITLE} does not appear to be logged in", traits_of(found).log_in)
 
 
 # Ralph may itself be started inside a container.

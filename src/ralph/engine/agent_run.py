@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -19,11 +19,11 @@ from ralph.core.events import AgentEnded, AgentSaid, AgentStarted, Noted
 from ralph.core.evidence import Ended, How
 from ralph.core.permissions import with_remedies
 from ralph.core.plan import Mode
-from ralph.core.ports import Agent, Reader, Session, events_in, events_of
+from ralph.core.ports import Agent, ClientEnd, Launch, Reader, Session, events_in, events_of
 from ralph.core.rules import Patience
 from ralph.core.text import clean, one_line
 from ralph.engine.agent_watch import HookWatch, Occupation, SignsOfLife, TestsFailed, Unguarded
-from ralph.host.files import make_folder
+from ralph.host.files import make_folder, write_bytes
 from ralph.host.process import supervise as host
 from ralph.host.process.activity import QuietTimes, stamp
 from ralph.host.process.enclosure import Enclosure
@@ -33,8 +33,9 @@ from ralph.host.process.start import UNLIMITED, Allowance
 from ralph.host.process.table import ProcessId
 from ralph.host.process.tree import cpu_seconds, describe, is_alive
 from ralph.host.redaction import redact
+from ralph.host.removal import remove_tree
 from ralph.journal.records import Journal
-from ralph.state.names import GIT_TRACE
+from ralph.state.names import CLIENTS, GIT_TRACE
 from ralph.state.runs import raw_name
 
 _MOST_EVENTS = 2000
@@ -65,14 +66,18 @@ class TurnedAway(Exception):
     """The model's service rejects the key. A client that keeps retrying with it only wastes time."""
 
 
+class GaveUp(Exception):
+    """The client would go on retrying in vain. Its reader has said why."""
+
+
 _TROUBLES: dict[type[Exception], Trouble] = {Unguarded: Trouble.UNGUARDED, TurnedAway: Trouble.AUTHENTICATION}
 
 
-Enter = Callable[[Session, Agent, str], AbstractContextManager[Enclosure | None]]
-"""What the process of a session, an agent's program, is started in."""
+Enter = Callable[[Session, Agent, Launch], AbstractContextManager[Enclosure | None]]
+"""What the process of a session is started in."""
 
 
-def in_the_open(session: Session, agent: Agent, program: str) -> AbstractContextManager[None]:
+def in_the_open(session: Session, agent: Agent, launch: Launch) -> AbstractContextManager[None]:
     return nullcontext()
 
 
@@ -131,7 +136,9 @@ class AgentRunner:
             return Ended(How.FAILED_TO_START, detail=str(error)), Outcome()
         if alive := [describe(process) for process in self._survivors if is_alive(process)]:
             return Ended(How.FAILED_TO_START, detail=_beside(alive)), Outcome()
+        session = msgspec.structs.replace(session, folder=self._client_folder(session, step))
         launch = agent.launch(session, program)
+        _lay_out(launch, session.folder)
         watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
         calls = CallLog(time.time())
         listener = Listener(
@@ -171,7 +178,7 @@ class AgentRunner:
         with (
             RawLog(raw_path) as raw,
             RawLog(raw_path.with_suffix(".err.log")) as raw_err,
-            self._enter(session, agent, program) as enclosure,
+            self._enter(session, agent, launch) as enclosure,
         ):
             try:
                 ending = host.supervise(
@@ -180,6 +187,7 @@ class AgentRunner:
                     host.Watcher(
                         on_line=listener.line,
                         on_block=listener.block,
+                        on_error=listener.error if listener.reads_errors else None,
                         on_start=on_start,
                         is_final=lambda: listener.is_final,
                         signs_of_life=signs,
@@ -188,10 +196,14 @@ class AgentRunner:
                     ),
                     self._stop,
                 )
+            except GaveUp:
+                ending = host.Ending(how=host.How.STOPPED, message=listener.outcome.detail)
             except (Unguarded, TestsFailed, TurnedAway) as error:
                 ending = host.Ending(how=host.How.STOPPED, message=str(error))
                 trouble = _TROUBLES.get(type(error), Trouble.OTHER)
                 listener.outcome = msgspec.structs.replace(listener.outcome, trouble=trouble, detail=str(error))
+            else:
+                listener.finish(ending, session.folder)
             finally:
                 silent = quiet.stop()
         self._survivors = ending.survivors
@@ -234,6 +246,12 @@ class AgentRunner:
             )
         )
         return ended, listener.outcome
+
+    def _client_folder(self, session: Session, step: str) -> Path:
+        """Fresh for each process."""
+        folder = self._raw_folder.parent / CLIENTS / raw_name(session.task.iteration, step).removesuffix(".log")
+        remove_tree(folder)
+        return folder
 
     def _once_more(self, outcome: Outcome) -> Outcome:
         """A service can refuse a good key for a moment. After sessions that worked, one more is started."""
@@ -311,6 +329,33 @@ class Listener:
         for event in events_of(self._read, line, self._note):
             self._add(event)
 
+    @property
+    def reads_errors(self) -> bool:
+        return hasattr(self._read, "error")
+
+    def error(self, line: bytes) -> None:
+        for event in events_of(self._read.error, line, self._note):  # type: ignore[attr-defined]
+            self._add(event)
+
+    def finish(self, ending: host.Ending, folder: Path) -> None:
+        """What the client says by how it ended."""
+        last: Callable[[ClientEnd], Iterable[AgentEvent]] | None = getattr(self._read, "finish", None)
+        if last is None:
+            return
+        is_own = ending.how in (host.How.EXITED, host.How.LINGERED)
+        end = ClientEnd(
+            code=ending.code if is_own else None,
+            stderr=clean(ending.err_tail.decode("utf-8", "replace")),
+            folder=folder,
+        )
+        try:
+            for event in last(end):
+                self._add(event)
+        except GaveUp:
+            pass
+        except Exception as error:  # noqa: BLE001 - a third-party reader
+            self._note(error)
+
     def block(self, block: bytes) -> None:
         for event in events_in(self._read, block, self._note):
             self._add(event)
@@ -332,6 +377,8 @@ class Listener:
             self._watch.see(event)
         if isinstance(event, Result | Init):
             self.is_final = isinstance(event, Result)
+            if isinstance(event, Result) and event.gives_up:
+                raise GaveUp
         elif isinstance(event, Retry) and event.status in _REFUSALS and event.attempt >= self._sure:
             raise TurnedAway(f"the model's service returned {event.status}: {event.error or 'no access'}")
         if self._written >= _MOST_EVENTS and not isinstance(event, Limit):  # guards decide by what is recorded
@@ -347,6 +394,17 @@ class Listener:
             return False
         before, self._limits[event.kind] = self._limits.get(event.kind), event
         return event == before
+
+
+def _lay_out(launch: Launch, folder: Path) -> None:
+    """The private configuration of a process."""
+    for name, text in launch.files.items():
+        make_folder((folder / name).parent, private=True)
+        write_bytes(folder / name, text.encode("utf-8", "replace"), mode=0o600, durable=False)
+    for name, original in launch.links.items():
+        if Path(original).exists():
+            make_folder((folder / name).parent, private=True)
+            (folder / name).symlink_to(original)
 
 
 def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:

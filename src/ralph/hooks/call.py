@@ -5,13 +5,30 @@ import os
 from ralph.hooks.policy import Policy, Values
 from ralph.hooks.quick_json import dumps
 
+TYPE_CHECKING = False  # `typing` is not imported for it
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    class Dialect(Protocol):
+        """The hook calls of another client, a module of `ralph.hooks.dialects`."""
+
+        FAILED: bytes
+        """Denies a tool call that could not be checked."""
+
+        def read(self, event: str, values: Values) -> Values:
+            """The call with the names that Claude Code uses."""
+
+        def write(self, call: "Call", answer: "Answer") -> str:
+            """The answer in the client's form. Empty: nothing to say."""
+
 
 class Call:
-    def __init__(self, event: str, values: Values, policy: Policy | None) -> None:
+    def __init__(self, event: str, values: Values, policy: Policy | None, dialect: "Dialect | None" = None) -> None:
         self.event = event
         self.values = values
         self.policy = policy
-        self.is_old_form = "hook_event_name" not in values
+        self.dialect = dialect
+        self.is_old_form = dialect is None and "hook_event_name" not in values
         """A call without an event name is made manually, or in the older form of the protocol."""
 
     @property
@@ -83,6 +100,8 @@ def context(text: str, category: str) -> Answer:
 
 def written(call: Call, answer: Answer) -> str:
     """The answer in the format the caller expects. Empty if there is nothing to say."""
+    if call.dialect is not None:
+        return call.dialect.write(call, answer)
     if call.is_old_form and call.event != "Stop":
         return _old_form(call, answer)
     if answer.kind in ("allow", "deny"):

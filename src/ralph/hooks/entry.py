@@ -17,6 +17,8 @@ TYPE_CHECKING = False  # `typing` is not imported for it
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from ralph.hooks.call import Dialect
+
 _LONGEST = 64 * 1024 * 1024
 
 MODULES = {
@@ -56,35 +58,43 @@ def main() -> None:
     With code 0, except where a denial cannot be written: the client takes code 2 for one.
     """
     code, event = 0, sys.argv[1] if len(sys.argv) > 1 else ""
+    dialect = None
     try:
-        _write(_answered(_OLD_NAMES.get(event, event)).encode())
+        dialect = _dialect(sys.argv[2]) if len(sys.argv) > 2 else None
+        _write(_answered(_OLD_NAMES.get(event, event), dialect).encode())
     except BaseException:  # noqa: BLE001 - no memory, a closed pipe, a signal
         if event == "PreToolUse" and "RALPH_POLICY" in os.environ:
             try:
-                _write(_FAILED)
+                _write(dialect.FAILED if dialect else _FAILED)
             except OSError:
                 code = 2
     os._exit(code)
 
 
-def _answered(event: str) -> str:
+def _dialect(name: str) -> "Dialect":
+    module = f"ralph.hooks.dialects.{name}"
+    __import__(module)
+    return sys.modules[module]
+
+
+def _answered(event: str, dialect: "Dialect | None") -> str:
     if event in ("-h", "--help", ""):
         return _USAGE
     policy, lost = find_policy(os.environ)
     data = sys.stdin.buffer.read(_LONGEST)
     if lost:
-        text = without_policy(event, data, lost)
+        text = without_policy(event, data, lost, dialect)
         _write(text.encode() + b"\n" if text else b"")
         if lost == DEAD:
             _end_client()
         return ""
-    text = respond(event, data, policy)
+    text = respond(event, data, policy, dialect)
     return text + "\n" if text else ""
 
 
-def without_policy(event: str, data: bytes, why: str) -> str:
+def without_policy(event: str, data: bytes, why: str, dialect: "Dialect | None" = None) -> str:
     """The client of a run that is over, or whose policy is gone: it may look, but change nothing."""
-    call = Call(event, _read(data)[0], None)
+    call = Call(event, _read(data, event, dialect)[0], None, dialect)
     if event != "PreToolUse" or call.tool in _READING:
         return ""
     call.is_old_form = False
@@ -104,12 +114,12 @@ def _write(data: bytes) -> None:
         data = data[os.write(1, data) :]
 
 
-def respond(event: str, data: bytes, policy: Policy | None) -> str:
+def respond(event: str, data: bytes, policy: Policy | None, dialect: "Dialect | None" = None) -> str:
     """The text to print. Never raises."""
     if event not in MODULES:
         return ""
-    values, error = _read(data)
-    call = Call(event, values, policy)
+    values, error = _read(data, event, dialect)
+    call = Call(event, values, policy, dialect)
     if error:
         return _unread(call, error) if policy else ""
     if policy is None and not call.is_old_form and not call.is_by_hand and event != "Stop":
@@ -125,12 +135,14 @@ def respond(event: str, data: bytes, policy: Policy | None) -> str:
     return written(call, answer)
 
 
-def _read(data: bytes) -> tuple[Values, str]:
+def _read(data: bytes, event: str = "", dialect: "Dialect | None" = None) -> tuple[Values, str]:
     try:
         values = loads(data.decode("utf-8", "replace"))
     except (ValueError, RecursionError) as problem:
         return {}, f"could not parse the call: {problem}"
-    return (values, "") if isinstance(values, dict) else ({}, "the call is not a JSON object")
+    if not isinstance(values, dict):
+        return {}, "the call is not a JSON object"
+    return (dialect.read(event, values) if dialect else values), ""
 
 
 def _unread(call: Call, error: str) -> str:

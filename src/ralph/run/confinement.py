@@ -18,7 +18,7 @@ from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
 from ralph.core.events import OUTSIDE_NOTE, AnyEvent, HostRefused, Noted
 from ralph.core.fallback import parts
-from ralph.core.ports import Agent, Session
+from ralph.core.ports import Agent, Launch, Session
 from ralph.core.text import one_line
 from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.host.git.command import ask, git, line
@@ -127,13 +127,13 @@ class Confinement:
                     _copy_file(home(self._env) / path[2:], own_path(own, path[2:]))
 
     @contextmanager
-    def agent(self, session: Session, agent: Agent, program: str) -> Iterator[Enclosure]:
+    def agent(self, session: Session, agent: Agent, launch: Launch) -> Iterator[Enclosure]:
         """For one session: a login that works, and a repository of its own."""
         if self._git is not None:
             self._git.prepare()
         self._may_excuse = False
         with login(getattr(agent, "LOGIN", ()), home(self._env), self.home, self._env):
-            yield self._walled(self._agent_wall(session, agent, program), AGENTS)
+            yield self._walled(self._agent_wall(session, agent, launch), AGENTS)
         if self._git is not None:
             name = f"{self._spec.run}/{session.task.iteration:04}"
             for notice in self._git.collect(self._git_enclosure(self._git), name):
@@ -265,10 +265,11 @@ class Confinement:
             quota=quota_of(spec.config),
         )
 
-    def _agent_wall(self, session: Session, agent: Agent, program: str) -> Wall:
+    def _agent_wall(self, session: Session, agent: Agent, launch: Launch) -> Wall:
         hooks = session.hooks.state if session.hooks else None
-        writable = [hooks] if hooks else []
-        readable = [*program_places(Path(program))]
+        own = [session.folder] if session.folder.is_dir() else []
+        writable = [*([hooks] if hooks else []), *own]
+        readable = [*program_places(Path(launch.argv[0])), *(session.folder / name for name in launch.files)]
         readable += [path for word in session.command[1:] if (path := Path(word)).is_absolute() and path.is_file()]
         if (files := getattr(agent, "files", None)) is not None:
             readable += files(session)

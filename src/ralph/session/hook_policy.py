@@ -40,6 +40,7 @@ _TIMEOUT = 15
 _TOOLS = "*"
 
 _NOT_STARTED = "Ralph's hook could not start, so this call was not checked and is denied. End your turn."
+_OR_DENY = f" || {{ echo {shlex.quote(_NOT_STARTED)} >&2; exit 2; }}"
 
 PROTECTED = (
     ".ralph/config.yaml",
@@ -111,7 +112,8 @@ def prepare_hooks(
     write_bytes(policy_path, as_json(policy), mode=0o600, durable=False)
     settings_path = state / CLIENT_SETTINGS
     write_bytes(settings_path, msgspec.json.encode(client_settings(strict=True)), mode=0o600, durable=False)
-    return HookFiles(settings_path, {"RALPH_POLICY": str(policy_path), "RALPH_NONCE": nonce}, records, state)
+    variables = {"RALPH_POLICY": str(policy_path), "RALPH_NONCE": nonce}
+    return HookFiles(settings_path, variables, records, state, hook_command(), _OR_DENY)
 
 
 def client_settings(command: str = "", *, strict: bool = False) -> dict[str, Any]:
@@ -125,7 +127,7 @@ def client_settings(command: str = "", *, strict: bool = False) -> dict[str, Any
 def hook_entry(event: str, command: str = "", *, strict: bool = False) -> dict[str, Any]:
     call = f"{command or hook_command()} {event}"
     if strict and event == "PreToolUse":
-        call += f" || {{ echo {shlex.quote(_NOT_STARTED)} >&2; exit 2; }}"
+        call += _OR_DENY
     entry: dict[str, Any] = {"hooks": [{"type": "command", "command": call, "timeout": _TIMEOUTS.get(event, _TIMEOUT)}]}
     if event.endswith(("ToolUse", "ToolUseFailure")):
         entry = {"matcher": _TOOLS} | entry

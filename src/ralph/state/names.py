@@ -54,6 +54,7 @@ PROOF_PLACE, VERIFIED, REPORTS = "proof-place.json", "verified.json", "reports"
 # Of a run. A call of the planning agent has a folder of the same kind.
 JOURNAL = "events.jsonl"
 RAW, CHECK_OUTPUTS, HOOK_SESSIONS, RULES, MEMORY = "raw", "checks", "hooks", "rules", "memory"
+CLIENTS = "clients"
 PLAN_AFTER, RULES_BEFORE = "plan.after", "rules.before"
 ALIVE, AGENTS_ENDED = "alive", "agents-ended"
 OUTPUT_LOG, INTERNAL_ERROR, GIT_TRACE = "output.log", "internal-error.log", "git-trace"
@@ -145,6 +146,7 @@ FILES = tuple(
         (f"{_RUN}/{MEMORY}/", "run", "logs and learnings as they were before an agent changed them"),
         (f"{_RUN}/{ALIVE}", "workspace", "written every other second while the run lives"),
         (f"{_RUN}/{AGENTS_ENDED}", "run", "written when the processes of a killed run were ended"),
+        (f"{_RUN}/{CLIENTS}/ITERATION-STEP/…", "engine", "the private configuration of an agent's process"),
         (f"{_RUN}/{GIT_TRACE}", "host", "the git commands of the agent"),
         (f"{_RUN}/{NETWORK_LOG}", "sandbox", "every decision of the sandbox's proxy"),
         (f"{_RUN}/{RELAY_LOG}", "run", "what Ray printed in the process that talks to a cluster"),

@@ -92,6 +92,8 @@ class Watcher(Struct, frozen=True, kw_only=True):
     """Gets many lines at once, joined by newlines, instead of `on_line`. A line over the limit, and a last one without
     a newline, still go to `on_line`.
     """
+    on_error: Callable[[bytes], None] | None = None
+    """Gets each line of stderr, up to a limit of its length."""
     on_start: Callable[[ProcessId], None] | None = None
     is_final: Callable[[], bool] | None = None
     """Asked after each line or block: whether the agent should end."""
@@ -150,6 +152,7 @@ class _Output:
         self._watcher = watcher
         self._clock = clock
         self._lines = LineSplitter()
+        self._errors = LineSplitter()
         self.err_tail = Tail(_ERR_TAIL)
         self.out_bytes = 0
         self.last = clock()
@@ -175,6 +178,10 @@ class _Output:
         self.err_tail.feed(data)
         if self._watcher.raw_err is not None:
             self._watcher.raw_err.write(data)
+        if self._watcher.on_error is not None:
+            for block in self._errors.blocks(data):
+                for line in split_block(block):
+                    self._watcher.on_error(line.head if isinstance(line, Oversize) else line)
 
     def flush(self) -> None:
         for line in self._lines.flush():
