@@ -123,7 +123,7 @@ def processes(for_pytest: list[str]) -> list[str]:
 
 def compile_sources() -> None:
     """Tests start Ralph thousands of times. Where PYTHONDONTWRITEBYTECODE is set, each would compile all of it."""
-    for folder in ("src", "tests/support", "tests/model_server"):
+    for folder in ("src", "tests/support"):
         compileall.compile_dir(ROOT / folder, quiet=2)
 
 

@@ -93,7 +93,7 @@ def test_the_real_client_makes_the_same_plan(tmp_path: Path) -> None:
     (tmp_path / "turns.json").write_text(json.dumps(turns()))
     copy.env |= {"RALPH_AGENT_NAME": "claude", "RALPH_AGENT_SCRIPT": "", "RALPH_AGENT_COMMAND": str(CLIENT)}
     copy.env |= {"ANTHROPIC_API_KEY": "test-key", "TMPDIR": str(tmp_path / "tmp")}
-    inside = (sys.executable, str(INSIDE), str(tmp_path / "turns.json"), str(tmp_path / "requests.jsonl"))
+    inside = (sys.executable, *INSIDE, str(tmp_path / "turns.json"), str(tmp_path / "requests.jsonl"))
     person = copy.plans(inside=inside, CLAUDE_CODE_TMPDIR=str(tmp_path / "tmp"))
     assert answered(person) == 0, person.screen
     assert copy.made() == committed()

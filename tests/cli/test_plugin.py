@@ -202,7 +202,7 @@ class Offline:
         }
 
     def run(self, *arguments: str) -> str:
-        inside = [sys.executable, str(INSIDE), str(self.folder / "script.json"), str(self.folder / "requests.jsonl")]
+        inside = [sys.executable, *INSIDE, str(self.folder / "script.json"), str(self.folder / "requests.jsonl")]
         done = subprocess.run(
             [*inside, str(CLIENT), *arguments],
             cwd=self.folder / "project",

@@ -85,7 +85,7 @@ def test_a_client_that_outlives_the_loop_is_ended_by_its_next_hook(tmp_path: Pat
     script = project.folder / "script.json"
     script.write_text(json.dumps(turns))
     inner = f"{quote(sys.executable)} -m ralph run --plain --no-sandbox; sleep 25"  # the model stays
-    command = [sys.executable, str(INSIDE), str(script), str(project.requests), "sh", "-c", inner]
+    command = [sys.executable, *INSIDE, str(script), str(project.requests), "sh", "-c", inner]
     nowhere = subprocess.DEVNULL
     running = subprocess.Popen(
         command, cwd=project.root, env=project.env, stdout=nowhere, stderr=nowhere, start_new_session=True

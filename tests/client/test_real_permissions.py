@@ -91,7 +91,7 @@ def test_the_readme_works_with_nothing_else_set(tmp_path: Path) -> None:
         *(use("Bash", command="echo goodbye > goodbye.txt && cat goodbye.txt"), done, say(), approved),
     ]
     (tmp_path / "script.json").write_text(json.dumps(turns))
-    inside = [sys.executable, str(INSIDE), str(tmp_path / "script.json"), str(tmp_path / "requests.jsonl")]
+    inside = [sys.executable, *INSIDE, str(tmp_path / "script.json"), str(tmp_path / "requests.jsonl")]
     said = do(*inside, sys.executable, "-m", "ralph", "run")
     assert [story["passes"] for story in json.loads(plan.read_text())["userStories"]] == [True, True], said
     journal = "".join(path.read_text() for path in (tmp_path / "state").glob("*/runs/*/events.jsonl"))

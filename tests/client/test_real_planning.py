@@ -32,7 +32,7 @@ class ClientProject(Project):
     def starts(self, turns: list[dict[str, Any]], *arguments: str) -> Typist:
         (self.folder / "tmp").mkdir(exist_ok=True)
         (self.folder / "turns.json").write_text(json.dumps(turns))
-        inside = (sys.executable, str(INSIDE), str(self.folder / "turns.json"), str(self.folder / "requests.jsonl"))
+        inside = (sys.executable, *INSIDE, str(self.folder / "turns.json"), str(self.folder / "requests.jsonl"))
         env = {
             "RALPH_AGENT_NAME": "claude",
             "RALPH_AGENT_SCRIPT": "",

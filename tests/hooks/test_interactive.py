@@ -159,7 +159,7 @@ class Terminal:
             "IS_SANDBOX": "1",
             **env,
         }
-        inside = [sys.executable, str(INSIDE), str(folder / "script.json"), str(folder / "requests.jsonl")]
+        inside = [sys.executable, *INSIDE, str(folder / "script.json"), str(folder / "requests.jsonl")]
         self.command = [*inside, str(CLIENT), "say a word"]
 
     def watch(self, word: str, patience: float) -> tuple[bool, str]:

@@ -15,7 +15,7 @@ from ralph.host.process.tree import marked
 
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"
-INSIDE = ROOT / "tests" / "model_server" / "inside.py"
+INSIDE = ("-m", "ralph.trial.inside")
 NO_SANDBOX = ("--no-sandbox",)
 """For tests about the guard where nothing else keeps an agent in."""
 Turn = dict[str, Any]
@@ -77,7 +77,7 @@ class Project:
     def start(self, turns: list[dict[str, Any]], *args: str, **env: str) -> subprocess.Popen[bytes]:
         script = self.folder / "script.json"
         script.write_text(json.dumps(turns))
-        command = [sys.executable, str(INSIDE), str(script), str(self.requests)]
+        command = [sys.executable, *INSIDE, str(script), str(self.requests)]
         command += [sys.executable, "-m", "ralph", "run", "--plain", "-v", *args]
         return subprocess.Popen(
             command, cwd=self.root, env=self.environment(**env), stdout=subprocess.PIPE, stderr=subprocess.STDOUT

@@ -59,6 +59,10 @@ Verify: proof
   proof audit        proof:audit_stories        re-verify every finished story against its proof  audit
   proof exam         proof:exam                 have a session write end-to-end tests for a finished plan  exam
   rescue             rescue                     list, show, restore or drop rejected work
+Agents: agents
+  agents             agents:list_agents         list the agents: installed, logged in, guarded  agents list
+  agents show        agents:show_agent          show what an agent needs and can do
+  agents test        agents:test_agent          run the conformance suite on an agent
 Sandbox: sandbox
   sandbox            sandbox:show_status        show the sandbox: which one, why, its hosts and limits  sandbox status
   sandbox shell      sandbox:open_shell         open a terminal in the sandbox, as the agent sees it

@@ -1,6 +1,6 @@
 """Runs a command beside a scripted model, with no network but loopback.
 
-    python inside.py SCRIPT.json REQUESTS.jsonl COMMAND …
+    python -m ralph.trial.inside SCRIPT.json REQUESTS.jsonl COMMAND …
 
 The model is at port MODEL_PORT of loopback, if that is set.
 
@@ -21,9 +21,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-
-from model_server.server import serve
+from ralph.trial.model import serve
 
 _NEWNET, _NEWUSER = 0x40000000, 0x10000000
 _SIOCSIFFLAGS, _UP_AND_RUNNING = 0x8914, 0x41

@@ -1,0 +1,55 @@
+"""The syntax of the commands about agents."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+
+from ralph.cli.arguments import add_json
+
+
+def agents(parser: ArgumentParser) -> None:
+    """List the agents that Ralph can start: whether each is installed here and logged in,
+    its version, and what guards it. Nothing is asked over the network.
+
+    examples:
+      ralph agents list
+      ralph agents --json    for scripts
+    """
+    add_json(parser)
+
+
+def agents_show(parser: ArgumentParser) -> None:
+    """Show one agent: its program, version and login, how to install it, what it reports,
+    what its hooks guard, which variables and hosts it needs, and what it cannot do.
+
+    examples:
+      ralph agents show codex
+      ralph agents show gemini --json
+    """
+    parser.add_argument("name", metavar="NAME", help="an agent, as `ralph agents list` names it")
+    add_json(parser)
+
+
+def agents_test(parser: ArgumentParser) -> None:
+    """Run the conformance suite on an agent: its real client, in projects made for it, on
+    a scripted model on this machine. No key is needed and nothing is spent.
+
+    Exit code 0 if every scenario passes that the client can do, 1 otherwise. The folder
+    of a scenario that failed is kept and named.
+
+    examples:
+      ralph agents test codex
+      ralph agents test codex --only guard --only limit
+      ralph agents test mine --program ./my-client    another program than the one on PATH
+      ralph agents test codex --record recordings     keep the client's output
+    """
+    parser.add_argument("name", metavar="NAME", help="an agent, as `ralph agents list` names it")
+    parser.add_argument(
+        "--only", metavar="SCENARIO", action="append", default=[], help="only this scenario; may be repeated"
+    )
+    parser.add_argument(
+        "--program", metavar="PATH", default="", help="the client's program, instead of the one on PATH"
+    )
+    parser.add_argument("--record", metavar="FOLDER", default="", help="write what the client printed to this folder")
+    parser.add_argument("--keep", action="store_true", help="keep the folders of all scenarios")
+    add_json(parser)

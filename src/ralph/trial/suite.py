@@ -1,0 +1,177 @@
+"""Runs the scenarios with a real client, and applies them to recorded streams."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+from ralph.core.agent import Outcome, add
+from ralph.core.agent_traits import traits_of
+from ralph.core.errors import RalphError
+from ralph.core.ports import Agent, ClientEnd, events_in
+from ralph.trial.scenarios import PROMISE, SCENARIOS, Scenario
+from ralph.trial.stage import Played, Stage
+
+_LARGEST = 8 * 1024
+"""Bytes of a file that a client left in its folder, to be recorded."""
+_LONGEST = 60_000
+
+
+class Take(Struct, frozen=True, kw_only=True):
+    """One process of a client, as it was."""
+
+    stdout: str
+    stderr: str = ""
+    code: int | None = None
+    files: dict[str, str] = {}
+    """What it left in its own folder."""
+
+
+class Recording(Struct, frozen=True, kw_only=True):
+    agent: str
+    version: str = ""
+    scenario: str
+    takes: tuple[Take, ...]
+
+
+class Mark(Struct, frozen=True, kw_only=True):
+    """How one scenario went."""
+
+    scenario: str
+    title: str
+    problems: tuple[str, ...] = ()
+    cannot: str = ""
+    """Why the client cannot do this: then it was not tried."""
+    seconds: float = 0.0
+    recording: Recording | None = None
+    kept: str = ""
+    """The folder of a trial that failed."""
+
+    @property
+    def passed(self) -> bool:
+        return not self.problems and not self.cannot
+
+
+def rehearse_all(
+    agent: Agent, only: Iterable[str] = (), *, program: str = "", version: str = "", keep: bool = False
+) -> Iterator[Mark]:
+    """Every scenario with the real client, one after the other."""
+    wanted = set(only)
+    for scenario in SCENARIOS:
+        if not wanted or scenario.name in wanted:
+            yield try_one(agent, scenario, program=program, version=version, keep=keep)
+
+
+def why_not(agent: Agent, scenario: Scenario) -> str:
+    """Why a client cannot do this, from its traits."""
+    traits = traits_of(agent)
+    if scenario.name in traits.cannot:
+        return traits.cannot[scenario.name]
+    if scenario.name == "guard" and not agent.HOOKS:
+        return "the client has no hooks: use the sandbox"
+    return "the client reports no usage" if scenario.name == "usage" and not traits.reports_usage else ""
+
+
+def try_one(agent: Agent, scenario: Scenario, *, program: str = "", version: str = "", keep: bool = False) -> Mark:
+    if reason := why_not(agent, scenario):
+        return Mark(scenario=scenario.name, title=scenario.title, cannot=reason)
+    folder = Path(tempfile.mkdtemp(prefix="ralph-trial-"))
+    began = time.monotonic()
+    try:
+        stage = Stage(folder, agent, program=program, stories=scenario.stories, config=scenario.config)
+        scenario.prepare(stage)
+        played = stage.play(scenario.turns(stage), *scenario.arguments, meanwhile=scenario.meanwhile)
+        problems = [*scenario.heard(played.outcomes), *scenario.seen(played)]
+        recording = record(agent, scenario.name, version, played)
+    except RalphError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    except Exception as error:  # noqa: BLE001 - an agent on trial may do anything
+        problems, recording = [f"{type(error).__name__}: {error}"], None
+    if not problems and not keep:
+        shutil.rmtree(folder, ignore_errors=True)
+    return Mark(
+        scenario=scenario.name,
+        title=scenario.title,
+        problems=tuple(problems),
+        seconds=time.monotonic() - began,
+        recording=recording,
+        kept=str(folder) if problems or keep else "",
+    )
+
+
+def record(agent: Agent, scenario: str, version: str, played: Played) -> Recording:
+    """The client's output in this trial, without paths of this machine."""
+    takes = []
+    for event in played.of("AgentEnded"):
+        raw = Path(event["raw"])
+        folder = raw.parent.parent / "clients" / raw.stem
+        takes.append(
+            Take(
+                stdout=_neutral(_text(raw), played.stage),
+                stderr=_neutral(_text(raw.with_suffix(".err.log")), played.stage)[-4000:],
+                code=event["ended"].get("code"),
+                files={path.name: _neutral(_text(path), played.stage) for path in _left(folder)},
+            )
+        )
+    return Recording(agent=agent.NAME, version=version, scenario=scenario, takes=tuple(takes))
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+
+
+def _left(folder: Path) -> Iterator[Path]:
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST:
+            yield path
+
+
+def _neutral(text: str, stage: Stage) -> str:
+    """With the same paths wherever it was recorded. The middle of a very long line, such as a prompt, is cut."""
+    text = text.replace(str(stage.folder), "/trial").replace(f":{stage.port}", ":8000")
+    return re.sub(r"ralph-trial-\w+", "ralph-trial", text)
+
+
+def replay(agent: Agent, recording: Recording) -> list[Outcome]:
+    """What the adapter's reader makes of a recording."""
+    outcomes = []
+    for take in recording.takes:
+        with tempfile.TemporaryDirectory(prefix="ralph-replay-") as name:
+            for file, text in take.files.items():
+                Path(name, file).write_text(text)
+            outcomes.append(_read(agent, take, Path(name)))
+    return outcomes
+
+
+def _read(agent: Agent, take: Take, folder: Path) -> Outcome:
+    read, outcome = agent.reader(), Outcome()
+
+    def fail(error: Exception) -> None:
+        raise error
+
+    events = [*events_in(read, take.stdout.encode().rstrip(b"\n"), fail)]
+    if (error := getattr(read, "error", None)) is not None:
+        for line in take.stderr.encode().splitlines():
+            events += error(line)
+    if (finish := getattr(read, "finish", None)) is not None:
+        events += finish(ClientEnd(code=take.code, stderr=take.stderr, folder=folder))
+    for event in events:
+        outcome = add(outcome, event, PROMISE)
+    return outcome
+
+
+def judge_recording(agent: Agent, recording: Recording) -> list[str]:
+    scenario = next(scenario for scenario in SCENARIOS if scenario.name == recording.scenario)
+    return list(scenario.heard(replay(agent, recording)))
+
+
+def load_recording(path: Path) -> Recording:
+    return msgspec.json.decode(path.read_bytes(), type=Recording)
