@@ -194,8 +194,9 @@ def test_the_core_has_no_way_out() -> None:
 
 def test_only_the_host_layer_knows_the_system() -> None:
     """Hooks and the command guard stand alone: they have no host layer to ask. What a sandbox shows of `/proc` is its
-    own subject."""
-    others = {module: used for module, used in imported().items() if layer_of(module) not in ("host", "hooks", "guard")}
+    own subject. A trial stands outside as well: it watches a whole run, and has a network of its own."""
+    own = ("host", "hooks", "guard", "trial")
+    others = {module: used for module, used in imported().items() if layer_of(module) not in own}
     others = {module: used for module, used in others.items() if module not in ALONE}
     assert {module: used & HOST_ONLY for module, used in others.items() if used & HOST_ONLY} == {}
     silent = [module for module in others if layer_of(module) != "sandbox"]

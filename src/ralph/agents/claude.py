@@ -132,7 +132,7 @@ def login(env: Mapping[str, str], home: Path) -> LoginState:
 
 
 def rehearse(address: str) -> Rehearsal:
-    return Rehearsal(env={"ANTHROPIC_BASE_URL": address, "ANTHROPIC_API_KEY": "test-key"})
+    return Rehearsal(env={"ANTHROPIC_BASE_URL": address, "CLAUDE_CODE_OAUTH_TOKEN": "test-token"})
 
 
 def launch(session: Session, program: str) -> Launch:
