@@ -63,6 +63,7 @@ Agents: agents
   agents             agents:list_agents         list the agents: installed, logged in, guarded  agents list
   agents show        agents:show_agent          show what an agent needs and can do
   agents test        agents:test_agent          run the conformance suite on an agent
+  bench              bench:compare              compare agents on a small project
 Sandbox: sandbox
   sandbox            sandbox:show_status        show the sandbox: which one, why, its hosts and limits  sandbox status
   sandbox shell      sandbox:open_shell         open a terminal in the sandbox, as the agent sees it

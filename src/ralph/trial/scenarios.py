@@ -233,7 +233,7 @@ def _reviewed_seen(played: Played) -> Problems:
 
 
 def _asks(stage: Stage) -> list[Turn]:
-    question = '{"question": "Which colour?"}\n'
+    question = '{"ask": "Which colour?"}\n'
     return [_write(stage, REQUEST, question), {"say": "I asked."}, {"say": "I asked.", "times": 0}]
 
 

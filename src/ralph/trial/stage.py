@@ -1,4 +1,4 @@
-"""A small project for one trial of an agent, and what a run did there. Story N is done when the file sN.txt exists."""
+"""A small project for one trial of an agent, and what a run did there."""
 
 from __future__ import annotations
 
@@ -29,7 +29,11 @@ _LONGEST = 240.0
 
 
 class Stage:
-    """`program`: the client's, instead of the one on PATH. `folder` is a temporary one."""
+    """`program`: the client's, instead of the one on PATH. `folder` is a temporary one.
+
+    `stories`: how many, each done when its file sN.txt is there; or the stories themselves. `is_real`: with the user's
+    own login and the service's model, instead of a scripted one.
+    """
 
     def __init__(
         self,
@@ -37,14 +41,15 @@ class Stage:
         agent: Agent,
         *,
         program: str = "",
-        stories: int = 1,
+        stories: int | list[dict[str, Any]] = 1,
         config: Mapping[str, Any] | None = None,
+        is_real: bool = False,
     ) -> None:
-        self.folder, self.agent = folder, agent
+        self.folder, self.agent, self.is_real = folder, agent, is_real
         self.root, self.home, self.state = folder / "project", folder / "home", folder / "state"
         self.requests = folder / "requests.jsonl"
         self.port = _free_port()
-        self.rehearsal = rehearsal_of(agent, f"http://127.0.0.1:{self.port}")
+        self.rehearsal = Rehearsal() if is_real else rehearsal_of(agent, f"http://127.0.0.1:{self.port}")
         for path in (self.root / ".ralph" / "work", self.home, folder / "tmp"):
             path.mkdir(parents=True)
         for name, text in self.rehearsal.files.items():
@@ -56,19 +61,14 @@ class Stage:
         for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "The project of a trial"]):
             subprocess.run(["git", *command], cwd=self.root, env=self.env(), check=True)
 
-    def _write_plan(self, stories: int) -> None:
-        listed = [
-            {
-                "id": f"S-{n}",
-                "title": f"Story {n}",
-                "acceptanceCriteria": [f"s{n}.txt is there"],
-                "priority": n,
-                "passes": False,
-                "notes": "",
-                "verify": f"test -f s{n}.txt",
-            }
-            for n in range(1, stories + 1)
-        ]
+    def _write_plan(self, stories: int | list[dict[str, Any]]) -> None:
+        if isinstance(stories, int):
+            stories = [
+                {"title": f"Story {n}", "acceptanceCriteria": [f"s{n}.txt is there"], "verify": f"test -f s{n}.txt"}
+                for n in range(1, stories + 1)
+            ]
+        common = {"passes": False, "notes": ""}
+        listed = [{"id": f"S-{n}", **story, "priority": n, **common} for n, story in enumerate(stories, 1)]
         head = {"feature": "work", "branchName": "main", "description": "A trial", "createdAt": "2026-01-01"}
         (self.root / PLAN).write_text(json.dumps(head | {"userStories": listed}, indent=1))
 
@@ -84,11 +84,14 @@ class Stage:
             "branch": {"auto_create": False},
             "on_limit": "exit",
             "transport_retries": 0,
-            "sandbox": {"allow_hosts": [f"127.0.0.1:{self.port}"]},
         }
+        if not self.is_real:
+            basic["sandbox"] = {"allow_hosts": [f"127.0.0.1:{self.port}"]}
         (self.root / ".ralph/config.yaml").write_text(json.dumps(basic | config))
 
     def env(self, **more: str) -> dict[str, str]:
+        if self.is_real:
+            return {**os.environ, "RALPH_STATE_HOME": str(self.state), "RALPH_TRUST": "1", **more}
         who = {f"GIT_{a}_{b}": "trial@example.com" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
         places = {"HOME": str(self.home), "TMPDIR": str(self.folder / "tmp"), "RALPH_STATE_HOME": str(self.state)}
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE") if name in os.environ}
@@ -107,7 +110,8 @@ class Stage:
         """`ralph run` in the project, beside the scripted model."""
         script = self.folder / "script.json"
         script.write_text(json.dumps(turns))
-        command = [sys.executable, "-m", "ralph.trial.inside", str(script), str(self.requests)]
+        beside = [sys.executable, "-m", "ralph.trial.inside", str(script), str(self.requests)]
+        command = [] if self.is_real else beside
         command += [sys.executable, "-m", "ralph", "run", "--plain", "-v", *arguments]
         with (self.folder / "output").open("wb") as out:
             process = subprocess.Popen(

@@ -53,3 +53,24 @@ def agents_test(parser: ArgumentParser) -> None:
     parser.add_argument("--record", metavar="FOLDER", default="", help="write what the client printed to this folder")
     parser.add_argument("--keep", action="store_true", help="keep the folders of all scenarios")
     add_json(parser)
+
+
+def bench(parser: ArgumentParser) -> None:
+    """Compare agents: each works through the same small project of three stories, and a
+    table shows stories done, false claims caught, calls, tokens, cost and time.
+
+    Without an option the model is scripted, on this machine: that compares the clients,
+    not the models, and costs nothing. The script claims one story falsely.
+
+    examples:
+      ralph bench claude codex                      the clients alone
+      ralph bench claude/haiku codex --yes-spend    the real services, with your login
+    """
+    parser.add_argument("agents", metavar="AGENT", nargs="+", help="an agent, or agent/model")
+    parser.add_argument(
+        "--yes-spend", action="store_true", help="use the real services with your login, which costs money"
+    )
+    parser.add_argument(
+        "--max-cost", metavar="USD", type=float, default=1.0, help="the most that each agent may spend; default: 1"
+    )
+    add_json(parser)
