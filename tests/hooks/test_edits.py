@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ralph.hooks.dialects.translation import files_of_patch
 from support.hook_calls import LiveRun
 
 EDITS = ("Edit", "Write", "MultiEdit")
@@ -37,6 +38,17 @@ def test_a_notebook_is_a_file_too(run: LiveRun) -> None:
     assert run.call("PreToolUse", tool_name="NotebookEdit", tool_input=given).kind == "deny"
     run.use("Read", path)
     assert run.call("PreToolUse", tool_name="NotebookEdit", tool_input=given).kind == ""
+
+
+def test_every_file_of_a_patch_is_judged(run: LiveRun) -> None:
+    patch = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** Update File: a.txt\n*** Move to: .git/config\n*** End Patch"
+    assert files_of_patch(patch) == ["new.txt", "a.txt", ".git/config"]
+    first, second = run.file("a.txt"), run.file("b.txt")
+    given = {"file_paths": [str(first), str(second)]}
+    run.use("Read", first)
+    assert run.call("PreToolUse", tool_name="Edit", tool_input=given).kind == "deny"
+    run.use("Read", second)
+    assert run.call("PreToolUse", tool_name="Edit", tool_input=given).kind == ""
 
 
 def test_a_new_file_is_free(run: LiveRun) -> None:

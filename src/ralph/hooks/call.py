@@ -60,8 +60,12 @@ class Call:
         return value if isinstance(value, str) else ""
 
     def paths(self) -> list[str]:
-        """Every path in the call. A tool uses one of them; the caller must not choose which one is judged."""
-        return [path for name in ("file_path", "notebook_path", "path") if (path := self.input(name))]
+        """Every path in the call. A tool uses one of them; the caller must not choose which one is judged. A patch has
+        several, which a dialect lists as `file_paths`."""
+        given = self.values.get("tool_input")
+        listed = given.get("file_paths") if isinstance(given, dict) else None
+        several = [path for path in listed if isinstance(path, str) and path] if isinstance(listed, list) else []
+        return [path for name in ("file_path", "notebook_path", "path") if (path := self.input(name))] + several
 
 
 def _quoted(word: object) -> str:

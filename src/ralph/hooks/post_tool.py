@@ -12,7 +12,8 @@ _LONGEST = 20_000
 def answer(call: Call) -> Answer:
     if call.tool in _WRITES and call.event == "PostToolUse":
         # What a session wrote itself it has seen.
-        reads.remember(call, call.input("file_path") or call.input("notebook_path"))
+        for path in call.paths():
+            reads.remember(call, path)
     failed = _failed_tests(call) if call.tool == "Bash" else ""
     use = context_use.answer(call)
     if failed and use:
