@@ -15,6 +15,8 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from fetch_clients import CLIENTS, fetch
+
 ROOT = Path(__file__).resolve().parent.parent
 BIN = f"{ROOT}/.venv/bin"
 CLIENT, OTHER_CLIENTS, RAY = "pytest.mark.client", "support.other_clients", 'needs("ray")'
@@ -23,12 +25,15 @@ SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
 usage: scripts/test [--everything] [--coverage] [--only-tests | --only-lint] [PYTEST ARGUMENTS]
+       scripts/test --agents [NAME …]
 
 Sets up .venv when needed, then runs ruff (lint and format), mypy, import-linter and pytest. Tests of programs that are
 not installed here are skipped, with one line each at the end, and so are those in tests/slow_tests.txt.
 
   --everything  all tests: fail instead of skipping where a program is missing, and try more random examples
   --coverage    measure which lines of src/ the tests reach; fail below the floor in pyproject.toml
+  --agents      fetch the real clients of these agents, or of all, and run the conformance suite on them, and no
+                other test; it takes about 4 minutes for each
   --only-tests  skip the linters
   --only-lint   skip the tests
   -h, --help    print this; `scripts/test --only-tests -- --help` prints pytest's
@@ -41,7 +46,10 @@ examples:
   scripts/test --coverage
   scripts/test --only-tests -k completion -x
   scripts/test --only-tests tests/cli
+  scripts/test --agents codex gemini
 """
+
+CONFORMANCE = "tests/agents/conformance"
 
 LINT = (
     ("ruff: lint", [f"{BIN}/ruff", "check"]),
@@ -52,6 +60,8 @@ LINT = (
 
 
 def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["--agents"] and not {"-h", "--help"} & set(arguments):
+        return test_agents(arguments[1:])
     own, for_pytest = split(arguments)
     if own & {"-h", "--help"}:
         print(USAGE, end="")
@@ -89,6 +99,24 @@ def main(arguments: list[str]) -> int:
     took = time.monotonic() - started
     print(f"\n{'FAILED: ' + ', '.join(failed) if failed else 'all passed'} ({took:.1f} s)", flush=True)
     return 1 if failed else 0
+
+
+def test_agents(names: list[str]) -> int:
+    """The conformance suite on real clients."""
+    if wrong := [name for name in names if name not in CLIENTS]:
+        print(f"error: unknown agent {wrong[0]}; one of {', '.join(CLIENTS)}", file=sys.stderr)
+        return 64
+    started = time.monotonic()
+    with environment_in_use(), scratch_folder() as scratch:
+        wanted = names or list(CLIENTS)
+        missing = [name for name in wanted if fetch(name)]
+        os.environ["TEST_AGENTS"] = " ".join(name for name in wanted if name not in missing)
+        pytest = [f"{BIN}/python", "-m", "pytest", *processes([]), CONFORMANCE, "-k", "test_other_clients or recorded"]
+        code = run("pytest: the conformance suite", pytest, scratch)
+    if missing:
+        print(f"\nnot tested, because they could not be fetched: {', '.join(missing)}")
+    print(f"\n{'FAILED' if code else 'all passed'} ({time.monotonic() - started:.1f} s)", flush=True)
+    return 1 if code else 0
 
 
 def split(arguments: list[str]) -> tuple[set[str], list[str]]:

@@ -17,13 +17,18 @@ from typing import Any
 from commands_page import cli_page, exit_codes_page, other_names
 from msgspec import inspect as shapes
 
+from ralph.agents.registry import AGENTS, agent
 from ralph.cli.grammar import read_all
 from ralph.config.display import kind, show
 from ralph.config.keys import ALIASES, BUILD_VARIABLES, RESERVED_VARIABLES, Option, default_of, meaning, options
 from ralph.config.profiles import NAMED_CONFIG, PROFILES
 from ralph.config.schema import Check, Step, StepBreaker
+from ralph.core.agent_traits import traits_of
+from ralph.core.ports import Agent
 from ralph.plans.registry import LAYOUTS
 from ralph.state.names import FILES
+from ralph.trial.scenarios import SCENARIOS, Scenario
+from ralph.trial.suite import load_recording, why_not
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -33,6 +38,7 @@ def main(arguments: list[str]) -> int:
     ralph = read_all()
     commands = cli_page(ralph) + other_names(ralph)
     pages = {"cli.md": commands, "exit-codes.md": exit_codes_page(), "config.md": settings_page()}
+    pages["agents.md"] = agents_page((DOCS / "agents.md").read_text())
     pages["../ARCHITECTURE.md"] = architecture_page((DOCS.parent / "ARCHITECTURE.md").read_text())
     stale = 0
     for name, text in pages.items():
@@ -55,6 +61,46 @@ def architecture_page(page: str) -> str:
     rows = [(f"`{file.path}`", f"`{file.writer}`", file.what) for file in FILES]
     page = _between(page, "state", _table(("file or folder/", "written by", "what it is"), rows))
     return _between(page, "rooms", _table(("room", "what is in it"), list(_rooms())))
+
+
+def agents_page(page: str) -> str:
+    """The page with the clients and what the conformance suite found, each between its two marks."""
+    AGENTS.group = ""
+    found = [agent(name) for name in sorted(AGENTS.built_in()) if traits_of(agent(name)).install]
+    recorded = {one.NAME: _recorded(one.NAME) for one in found}
+    rows = []
+    for one in found:
+        traits = traits_of(one)
+        version = next(iter(recorded[one.NAME].values()), traits.tried)
+        guard = f"yes, except {traits.unguarded}" if one.HOOKS and traits.unguarded else "yes" if one.HOOKS else "no"
+        cost = "yes" if traits.reports_cost else "estimated" if traits.reports_usage else "no"
+        tokens = "yes" if traits.reports_usage else "no"
+        rows.append((f"`{one.NAME}`", one.TITLE, version, f"`{traits.install}`", guard, tokens, cost))
+    head = ("`agent.name`", "client", "tested version", "installed by", "guarded by hooks", "tokens", "cost")
+    page = _between(page, "clients", _table(head, rows))
+    notes: list[str] = []
+    marks = []
+    for scenario in SCENARIOS:
+        cells = [_passed(one, scenario, recorded[one.NAME], notes) for one in found]
+        marks.append((scenario.title, *cells))
+    table = _table(("scenario", *(f"`{one.NAME}`" for one in found)), marks)
+    listed = "".join(f"{number}. {note}\n" for number, note in enumerate(notes, 1))
+    return _between(page, "conformance", f"{table}\n{listed}" if notes else table)
+
+
+def _passed(one: Agent, scenario: Scenario, recorded: dict[str, str], notes: list[str]) -> str:
+    if reason := why_not(one, scenario):
+        text = f"{reason[0].upper()}{reason[1:].rstrip('.')}."
+        if text not in notes:
+            notes.append(text)
+        return f"({notes.index(text) + 1})"
+    return "✓" if scenario.name in recorded else ""
+
+
+def _recorded(name: str) -> dict[str, str]:
+    """Scenario → the client's version that passed it."""
+    folder = DOCS.parent / "tests" / "agents" / "recorded" / name
+    return {path.stem: load_recording(path).version for path in sorted(folder.glob("*.json"))}
 
 
 def _between(page: str, name: str, text: str) -> str:

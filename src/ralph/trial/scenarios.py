@@ -23,6 +23,7 @@ from ralph.trial.stage import REQUEST, Played, Stage
 PROMISE = "<promise>COMPLETE</promise>"
 UNICODE = "naïve “quotes” – 日本語 🙂 \u2019"
 _LONG = 200_000
+_LONG_PROMPT = ".ralph/long.md"
 _TAIL = "the very last word of a long prompt"
 _CLAIM = '{"claim": "done"}\n'
 _FREE = ("transport", "limit")
@@ -176,9 +177,9 @@ def _stopped(played: Played) -> Problems:
 
 
 def _lengthen(stage: Stage) -> None:
-    plan = stage.root / ".ralph/work/prompt.md"
     lines = "\n".join(f"Line {number} of a long text that has to arrive." for number in range(_LONG // 45))
-    plan.write_text(f"Work on the story.\n\n{lines}\n\n{_TAIL}\n\n{{{{story}}}}\n")
+    text = f"Work on story {{{{STORY_ID}}}}: {{{{STORY_TITLE}}}}.\n\n{lines}\n\n{_TAIL}\n"
+    stage.commit({_LONG_PROMPT: text})
 
 
 def _long_seen(played: Played) -> Problems:
@@ -347,7 +348,7 @@ SCENARIOS = (
         name="long",
         title="a prompt of 200 KB",
         prepare=_lengthen,
-        config={"memory": {"warn_tokens": 0}},
+        config={"prompt": _LONG_PROMPT},
         turns=_story,
         heard=_well,
         seen=_long_seen,

@@ -57,8 +57,13 @@ class Stage:
             (self.home / name).write_text(text)
         self._write_plan(stories)
         self._write_config(program, dict(config or {}))
-        (self.root / "old.txt").write_text("old\n")
-        for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "The project of a trial"]):
+        subprocess.run(["git", "init", "-q", "-b", "main"], cwd=self.root, env=self.env(), check=True)
+        self.commit({"old.txt": "old\n"})
+
+    def commit(self, files: Mapping[str, str]) -> None:
+        for name, text in files.items():
+            (self.root / name).write_text(text)
+        for command in (["add", "-A"], ["commit", "-qm", "The project of a trial"]):
             subprocess.run(["git", *command], cwd=self.root, env=self.env(), check=True)
 
     def _write_plan(self, stories: int | list[dict[str, Any]]) -> None:

@@ -21,7 +21,7 @@ from ralph.trial.stage import Played, Stage
 
 _LARGEST = 8 * 1024
 """Bytes of a file that a client left in its folder, to be recorded."""
-_LONGEST = 60_000
+_LINES = re.compile(r"(?:Line \d+ of a long text that has to arrive\.(?:\\+n|\s)*)+")
 
 
 class Take(Struct, frozen=True, kw_only=True):
@@ -135,7 +135,8 @@ def _left(folder: Path) -> Iterator[Path]:
 
 
 def _neutral(text: str, stage: Stage) -> str:
-    """With the same paths wherever it was recorded. The middle of a very long line, such as a prompt, is cut."""
+    """With the same paths wherever it was recorded, and without the long prompt, which some clients repeat."""
+    text = _LINES.sub("…", text)
     text = text.replace(str(stage.folder), "/trial").replace(f":{stage.port}", ":8000")
     return re.sub(r"ralph-trial-\w+", "ralph-trial", text)
 
