@@ -41,7 +41,7 @@ def test_a_notebook_is_a_file_too(run: LiveRun) -> None:
 
 
 def test_every_file_of_a_patch_is_judged(run: LiveRun) -> None:
-    patch = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** Update File: a.txt\n*** Move to: .git/config\n*** End Patch"
+    patch = "*** Begin Patch\n*** Add File: new.txt\n+x\n*** Update File: a.txt\n*** Move to: .git/config\n"
     assert files_of_patch(patch) == ["new.txt", "a.txt", ".git/config"]
     first, second = run.file("a.txt"), run.file("b.txt")
     given = {"file_paths": [str(first), str(second)]}
