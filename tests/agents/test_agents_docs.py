@@ -67,19 +67,3 @@ def test_a_minimal_environment_leaves_out_what_nobody_named(tmp_path: Path) -> N
     assert "NAMED=y" in got
     assert "DATABASE_URL" not in got
     assert not child_environment(extra).keys() & extra.keys()
-
-
-def test_an_aider_like_agent_that_changed_nothing_claims_nothing(tmp_path: Path) -> None:
-    """The wrapper of the page, around a program that ends with 0 after an error it only printed."""
-    block = next(block for block in re.findall(r"(?ms)^```sh\n(.*?)^```$", TEXT) if "aider-agent.sh" in block)
-    fake = tmp_path / "bin" / "aider"
-    fake.parent.mkdir()
-    fake.write_text("#!/bin/sh\necho 'litellm.AuthenticationError'\n[ -f ../works ] && echo x >> work.txt\nexit 0\n")
-    fake.chmod(0o755)
-    made = project(tmp_path, block, review={"enabled": False})
-    env = dict(os.environ) | {"PATH": f"{fake.parent}:{os.environ['PATH']}"}
-    ralph_here("run", "--plain", "--trust", "-n", "1", cwd=made.root, env=env)
-    assert made.ended()[-1].kind.value == "rejected"
-    (tmp_path / "works").touch()
-    ralph_here("run", "--plain", "--trust", "-n", "1", cwd=made.root, env=env)
-    assert made.ended()[-1].kind.value == "accepted"

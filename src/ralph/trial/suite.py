@@ -12,10 +12,12 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
-from ralph.core.agent import Outcome, add
+from ralph.core.agent import Outcome, Trouble
 from ralph.core.agent_traits import traits_of
 from ralph.core.errors import RalphError
-from ralph.core.ports import Agent, ClientEnd, events_in
+from ralph.core.ports import Agent
+from ralph.engine.agent_run import GaveUp, Listener, TurnedAway
+from ralph.host.process.supervise import Ending, How
 from ralph.trial.scenarios import PROMISE, SCENARIOS, Scenario
 from ralph.trial.stage import Played, Stage
 
@@ -153,20 +155,18 @@ def replay(agent: Agent, recording: Recording) -> list[Outcome]:
 
 
 def _read(agent: Agent, take: Take, folder: Path) -> Outcome:
-    read, outcome = agent.reader(), Outcome()
-
-    def fail(error: Exception) -> None:
-        raise error
-
-    events = [*events_in(read, take.stdout.encode().rstrip(b"\n"), fail)]
-    if (error := getattr(read, "error", None)) is not None:
-        for line in take.stderr.encode().splitlines():
-            events += error(line)
-    if (finish := getattr(read, "finish", None)) is not None:
-        events += finish(ClientEnd(code=take.code, stderr=take.stderr, folder=folder))
-    for event in events:
-        outcome = add(outcome, event, PROMISE)
-    return outcome
+    """As a run reads it."""
+    listener = Listener(agent.reader(), lambda _: None, 1, PROMISE)
+    try:
+        listener.block(take.stdout.encode().rstrip(b"\n"))
+        for line in take.stderr.encode().splitlines() if listener.reads_errors else ():
+            listener.error(line)
+        listener.finish(Ending(how=How.EXITED, code=take.code, err_tail=take.stderr.encode()), folder)
+    except TurnedAway:
+        return msgspec.structs.replace(listener.outcome, trouble=Trouble.AUTHENTICATION)
+    except GaveUp:
+        pass
+    return listener.outcome
 
 
 def judge_recording(agent: Agent, recording: Recording) -> list[str]:
