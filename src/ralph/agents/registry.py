@@ -11,6 +11,8 @@ AGENTS = Registry(
     "agent",
     {
         "claude": "ralph.agents.claude",
+        "opencode": "ralph.agents.opencode",
+        "pi": "ralph.agents.pi",
         "scripted": "ralph.agents.scripted",
         "command": "ralph.agents.command",
     },
