@@ -48,6 +48,20 @@ PROTECTED = (
     ".ralph/configs",
     ".claude/settings.json",
     ".claude/settings.local.json",
+    ".aider.conf.yml",
+    ".clinerules/hooks",
+    ".codex/config.toml",
+    ".codex/hooks.json",
+    ".factory/settings.json",
+    ".gemini/settings.json",
+    ".github/hooks",
+    ".opencode/plugin",
+    ".opencode/plugins",
+    ".pi/extensions",
+    ".pi/settings.json",
+    ".qwen/settings.json",
+    "opencode.json",
+    "opencode.jsonc",
 )
 """Files in the workspace that define what runs and what is allowed."""
 

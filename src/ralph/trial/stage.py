@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,8 @@ class Stage:
     """`program`: the client's, instead of the one on PATH. `folder` is a temporary one.
 
     `stories`: how many, each done when its file sN.txt is there; or the stories themselves. `is_real`: with the user's
-    own login and the service's model, instead of a scripted one.
+    own login and the service's model, instead of a scripted one. `beside`: agents that the settings name besides this
+    one. Their programs are on PATH.
     """
 
     def __init__(
@@ -44,12 +45,14 @@ class Stage:
         stories: int | list[dict[str, Any]] = 1,
         config: Mapping[str, Any] | None = None,
         is_real: bool = False,
+        beside: Sequence[Agent] = (),
     ) -> None:
         self.folder, self.agent, self.is_real = folder, agent, is_real
         self.root, self.home, self.state = folder / "project", folder / "home", folder / "state"
         self.requests = folder / "requests.jsonl"
         self.port = _free_port()
-        self.rehearsal = Rehearsal() if is_real else rehearsal_of(agent, f"http://127.0.0.1:{self.port}")
+        address = f"http://127.0.0.1:{self.port}"
+        self.rehearsal = Rehearsal() if is_real else together([rehearsal_of(one, address) for one in (agent, *beside)])
         for path in (self.root / ".ralph" / "work", self.home, folder / "tmp"):
             path.mkdir(parents=True)
         for name, text in self.rehearsal.files.items():
@@ -194,6 +197,13 @@ class Played:
     def leftovers(self) -> list[int]:
         runs = {event["run"] for event in self.of("RunStarted")}
         return [process.pid for run in runs for process in marked("RALPH_RUN", run)]
+
+
+def together(rehearsals: Sequence[Rehearsal]) -> Rehearsal:
+    """For several agents in one run. The model is that of the first."""
+    env = {name: value for one in rehearsals for name, value in one.env.items()}
+    files = {name: text for one in rehearsals for name, text in one.files.items()}
+    return Rehearsal(env=env, files=files, model=rehearsals[0].model)
 
 
 def rehearsal_of(agent: Agent, address: str) -> Rehearsal:
