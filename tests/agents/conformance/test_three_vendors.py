@@ -12,6 +12,7 @@ import pytest
 from fetch_clients import program_of
 
 from ralph.agents.registry import agent
+from ralph.trial.model import Turn
 from ralph.trial.stage import REQUEST, Stage, rehearsal_of
 from support.clients import CLIENT
 
@@ -37,7 +38,7 @@ def test_a_limit_at_one_vendor_does_not_end_the_night(tmp_path: Path, monkeypatc
     stage = Stage(tmp_path / "trial", agent("claude"), stories=2, config=config, beside=others)
     done = '{"claim": "done"}\n'
     approved = '{"review": {"verdict": "approved"}}\n'
-    turns = [{"fail": "reset"}]
+    turns: list[Turn] = [{"fail": "reset"}]
     for number in (1, 2):
         turns += [
             {"write": [stage.path(f"s{number}.txt"), "x\n"]},
