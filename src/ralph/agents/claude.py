@@ -45,8 +45,12 @@ ENV = (
 a model, such as AWS ones, are passed only if agent.env names them."""
 
 LOGIN = (
-    Login(".claude/.credentials.json", comes_back=True),
-    Login(".claude.json", keys=("oauthAccount", "userID", "hasCompletedOnboarding", "customApiKeyResponses")),
+    Login(".claude/.credentials.json", comes_back=True, variable="CLAUDE_CONFIG_DIR"),
+    Login(
+        ".claude.json",
+        keys=("oauthAccount", "userID", "hasCompletedOnboarding", "customApiKeyResponses"),
+        variable="CLAUDE_CONFIG_DIR",
+    ),
 )
 TRAITS = AgentTraits(
     program="claude",

@@ -72,4 +72,5 @@ def login_of(agent: Agent, env: Mapping[str, str], home: Path) -> LoginState:
         return LoginState(is_known=False)
     if key := next((key for key in keys if env.get(key)), ""):
         return LoginState(key)
-    return LoginState(next((str(home / file.path) for file in files if (home / file.path).is_file()), ""))
+    places = [file.original(home, env) for file in files]
+    return LoginState(next((str(place) for place in places if place.is_file()), ""))

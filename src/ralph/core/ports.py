@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -263,6 +263,12 @@ class Login(Struct, frozen=True):
     """Only these keys of a JSON file are copied; empty: all of the file."""
     comes_back: bool = False
     """The client may renew it: a changed copy replaces the original, if that is as it was."""
+    variable: str = ""
+    """Names another folder than the usual one in the home folder, which is the first part of the path."""
+
+    def original(self, home: Path, env: Mapping[str, str]) -> Path:
+        own = env.get(self.variable, "") if self.variable else ""
+        return Path(own, self.path.partition("/")[2] or self.path) if own else home / self.path
 
 
 class Launch(Struct, frozen=True):

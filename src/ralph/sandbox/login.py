@@ -17,9 +17,6 @@ from ralph.core.ports import Login
 from ralph.host.files import make_folder, read_state, write_bytes
 from ralph.sandbox.home import own_path
 
-_CONFIG_FOLDER = ("CLAUDE_CONFIG_DIR", ".claude")
-"""A variable that names another folder than the usual one in the home folder."""
-
 
 @contextmanager
 def login(files: Iterable[Login], user_home: Path, inside: Path, env: Mapping[str, str]) -> Iterator[None]:
@@ -29,7 +26,7 @@ def login(files: Iterable[Login], user_home: Path, inside: Path, env: Mapping[st
         target = own_path(inside, file.path)
         target.unlink(missing_ok=True)
         with contextlib.suppress(OSError, ValueError):
-            data = _wanted(file, read_state(_original(file, user_home, env)))
+            data = _wanted(file, read_state(file.original(user_home, env)))
             make_folder(target.parent, private=True)
             write_bytes(target, data, mode=0o600, durable=False)
             before[file] = data
@@ -38,15 +35,7 @@ def login(files: Iterable[Login], user_home: Path, inside: Path, env: Mapping[st
     finally:
         for file, data in before.items():
             with contextlib.suppress(OSError, ValueError):
-                _return(file, data, _original(file, user_home, env), inside)
-
-
-def _original(file: Login, user_home: Path, env: Mapping[str, str]) -> Path:
-    variable, usual = _CONFIG_FOLDER
-    own = env.get(variable, "")
-    if own and file.path.startswith(usual):  # `.claude.json` is in that folder, too
-        return Path(own) / file.path.removeprefix(f"{usual}/")
-    return user_home / file.path
+                _return(file, data, file.original(user_home, env), inside)
 
 
 def _wanted(file: Login, data: bytes) -> bytes:
