@@ -15,6 +15,8 @@ if TYPE_CHECKING:
         FAILED: bytes
         """Denies a tool call that could not be checked."""
 
+        # READS = False is optional: the client has no tool that reads files, so an edit needs no read before it.
+
         def read(self, event: str, values: Values) -> Values:
             """The call with the names that Claude Code uses."""
 

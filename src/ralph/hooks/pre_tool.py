@@ -85,6 +85,8 @@ def _edit(call: Call, tool: str, path: str) -> Answer:
         return deny(why, "protected-path")
     if call.policy is not None and not call.policy.flag("read_before_edit", True):
         return NOTHING
+    if not getattr(call.dialect, "READS", True):
+        return NOTHING
     is_new = not os.path.lexists(reads.real(call, path))
     if is_new and not call.is_old_form:
         return NOTHING
