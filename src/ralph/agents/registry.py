@@ -11,11 +11,11 @@ AGENTS = Registry(
     "agent",
     {
         "claude": "ralph.agents.claude",
-        "command": "ralph.agents.command",
         "goose": "ralph.agents.goose",
         "opencode": "ralph.agents.opencode",
         "pi": "ralph.agents.pi",
         "scripted": "ralph.agents.scripted",
+        "command": "ralph.agents.command",
     },
     group="ralph.agents",
     protocol=Agent,
