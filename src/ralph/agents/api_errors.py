@@ -55,12 +55,15 @@ _STATUS = re.compile(
     re.IGNORECASE,
 )
 _WORDS = {
-    Trouble.AUTHENTICATION: "incorrect api key|invalid api key|invalid.{0,10}x-api-key|unauthorized|authentication",
+    Trouble.AUTHENTICATION: (
+        "incorrect api key|invalid api key|invalid.{0,10}x-api-key|unauthorized|authentication|"
+        "missing environment variable|not logged in|(?:log|sign) in again"
+    ),
     Trouble.MODEL: "model.{0,80}(?:does not exist|not found|not supported)|unknown model|no such model",
     Trouble.CONTEXT: "context (?:window|length)|prompt is too long|too many tokens",
     Trouble.TRANSPORT: (
-        "rate.?limit|too many requests|overloaded|high demand|server had an error|internal server error|"
-        "connection (?:refused|reset|error|closed)|network error|fetch failed|timed? ?out|socket hang up|econn|"
+        "rate.?limit|too many requests|overloaded|high demand|at capacity|server had an error|internal server error|"
+        "connection (?:refused|reset|error|closed|failed)|network error|fetch failed|timed? ?out|socket hang up|econn|"
         "stream.{0,30}(?:disconnect|closed|ended|interrupt)|premature|incomplete"
     ),
 }

@@ -11,6 +11,7 @@ AGENTS = Registry(
     "agent",
     {
         "claude": "ralph.agents.claude",
+        "codex": "ralph.agents.codex",
         "goose": "ralph.agents.goose",
         "opencode": "ralph.agents.opencode",
         "pi": "ralph.agents.pi",

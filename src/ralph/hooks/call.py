@@ -110,6 +110,11 @@ def written(call: Call, answer: Answer) -> str:
         return call.dialect.write(call, answer)
     if call.is_old_form and call.event != "Stop":
         return _old_form(call, answer)
+    return claude_form(call, answer)
+
+
+def claude_form(call: Call, answer: Answer) -> str:
+    """As Claude Code reads it, and clients that took over its hooks."""
     if answer.kind in ("allow", "deny"):
         decision = {"permissionDecision": answer.kind, "permissionDecisionReason": answer.reason}
         return dumps({"hookSpecificOutput": {"hookEventName": call.event, **decision}})

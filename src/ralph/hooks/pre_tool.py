@@ -34,7 +34,8 @@ def answer(call: Call) -> Answer:
 def _judge(call: Call) -> Answer:
     tool = call.tool
     if tool in _COMMANDS:
-        return _command(call)
+        found = _command(call)
+        return _edits(call, tool) if found is ALLOWED and call.paths() else found  # a command can hold a patch
     if tool in _EDITS:
         return _edits(call, tool)
     if tool in _READS:
