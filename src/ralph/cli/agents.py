@@ -129,9 +129,15 @@ def _program(agent: Agent) -> str:
     if not traits_of(agent).install:
         return ""
     try:
-        return agent.find(Session(prompt="", cwd=Path.cwd()), os.environ.get("PATH", ""))
+        return agent.find(_session(), os.environ.get("PATH", ""))
     except SetupError:
         return ""
+
+
+def _session(program: str = "") -> Session:
+    """For finding a program. A path is made absolute: trials run in folders of their own."""
+    given = str(Path(program).expanduser().absolute()) if "/" in program else program
+    return Session(prompt="", cwd=Path.cwd(), command=(given,) if given else ())
 
 
 def _known(agent: Agent, program: str, version: str) -> Known:
@@ -169,8 +175,7 @@ def test_agent(args: Namespace) -> int:
         if name not in BY_NAME:
             known = ", ".join(BY_NAME)
             raise UsageError(f"unknown scenario {one_line(repr(name), 60)}", hint=f"one of {known}")
-    session = Session(prompt="", cwd=Path.cwd(), command=(args.program,) if args.program else ())
-    program = agent.find(session, os.environ.get("PATH", ""))
+    program = agent.find(_session(args.program), os.environ.get("PATH", ""))
     version = version_of(program, os.environ, 15.0)
     if not args.json:
         note(f"{agent.TITLE} {version} ({program}), on a scripted model")

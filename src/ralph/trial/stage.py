@@ -20,12 +20,15 @@ from ralph.core.agent import Outcome
 from ralph.core.agent_traits import Rehearsal
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.ports import Agent
+from ralph.core.text import one_line
 from ralph.host.process.tree import marked
 from ralph.trial.model import MODEL, Turn
 
 PLAN = ".ralph/work/prd.json"
 REQUEST = ".ralph/work/request.json"
 _LONGEST = 240.0
+_KEPT = ("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE", "PYTHONPATH")
+"""Of the caller's variables. An adapter that is being written may be on PYTHONPATH only."""
 
 
 class Stage:
@@ -102,7 +105,7 @@ class Stage:
             return {**os.environ, "RALPH_STATE_HOME": str(self.state), "RALPH_TRUST": "1", **more}
         who = {f"GIT_{a}_{b}": "trial@example.com" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
         places = {"HOME": str(self.home), "TMPDIR": str(self.folder / "tmp"), "RALPH_STATE_HOME": str(self.state)}
-        kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL", "SSL_CERT_FILE") if name in os.environ}
+        kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         return kept | who | places | self.rehearsal.env | {"RALPH_TRUST": "1", "MODEL_PORT": str(self.port)} | more
 
     def path(self, name: str) -> str:
@@ -182,6 +185,11 @@ class Played:
         if not self.stage.requests.exists():
             return []
         return [json.loads(line) for line in self.stage.requests.read_text().splitlines()]
+
+    @property
+    def last_words(self) -> str:
+        """The end of the run's output."""
+        return one_line(" ".join(line.strip() for line in self.out.splitlines()[-3:]), 250)
 
     @property
     def told(self) -> str:

@@ -90,7 +90,10 @@ def try_one(agent: Agent, scenario: Scenario, *, program: str = "", version: str
         stage = Stage(folder, agent, program=program, stories=scenario.stories, config=scenario.config)
         scenario.prepare(stage)
         played = stage.play(scenario.turns(stage), *scenario.arguments, meanwhile=scenario.meanwhile)
-        problems = [*scenario.heard(played.outcomes), *scenario.seen(played)]
+        if played.asked:
+            problems = [*scenario.heard(played.outcomes), *scenario.seen(played)]
+        else:  # a run that never began must not pass as one that was right to fail
+            problems = [f"the client sent no request to the model: {played.last_words or 'no output'}"]
         recording = record(agent, scenario.name, version, played)
     except RalphError:
         shutil.rmtree(folder, ignore_errors=True)
