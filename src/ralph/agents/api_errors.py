@@ -64,7 +64,8 @@ _WORDS = {
     Trouble.TRANSPORT: (
         "rate.?limit|too many requests|overloaded|high demand|at capacity|server had an error|internal server error|"
         "connection (?:refused|reset|error|closed|failed)|network error|fetch failed|timed? ?out|socket hang up|econn|"
-        "stream.{0,30}(?:disconnect|closed|ended|interrupt)|premature|incomplete"
+        "stream.{0,30}(?:disconnect|closed|ended|interrupt)|premature|incomplete|"
+        "^terminated$|other side closed|broke off"
     ),
 }
 """Words of a message without a status."""

@@ -35,6 +35,7 @@ TRAITS = AgentTraits(
     notes=(
         "agent.model has the form provider/model, as in `opencode models`.",
         "Providers come from the user's own opencode.json. Its plugins and MCP servers are active too.",
+        "It keeps its sessions in its own database, where `opencode session list` shows them.",
         "The cost is the client's own calculation, from the prices of its list of models.",
     ),
 )
@@ -98,7 +99,7 @@ def rehearse(address: str) -> Rehearsal:
 def launch(session: Session, program: str) -> Launch:
     argv = [program, *session.command[1:], "run", "--format", "json"]
     # Why a model is unknown is only in its log. A session with a title needs no request that finds one.
-    argv += ["--print-logs", "--log-level", "ERROR", "--title", argument(session.task.title or "Ralph")]
+    argv += ["--print-logs", "--log-level", "ERROR", f"--title={argument(f'Ralph {session.task.story}'.strip())}"]
     if session.model:
         argv += ["--model", argument(session.model)]
     if session.rights.permissions != "client":
@@ -114,6 +115,7 @@ def _environment(session: Session) -> dict[str, str]:
         _CONTENT: json.dumps(_merged(os.environ.get(_CONTENT, ""), own)),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        "OPENCODE_PURE": "false",  # it would leave the plugin out
         # It installs a package that its plugins may import, and waits for that: without a network, for minutes.
         "npm_config_fetch_retries": "0",
     }

@@ -31,6 +31,7 @@ class OpencodeEvents:
 
     def __init__(self) -> None:
         self._session = ""
+        self._cwd = ""
         self._text = ""
         self._tokens = Tokens()
         self._cost = 0.0
@@ -68,6 +69,8 @@ class OpencodeEvents:
         report = report_of(line)
         if "status" in report:
             return self._ending(self._requests.read(report))
+        if "directory" in report:
+            self._cwd = text(report.get("directory"))
         if "call" in report:
             return list(self._begin(text(report.get("call")), text(report.get("tool")), report))
         if "tokens" in report:
@@ -87,7 +90,7 @@ class OpencodeEvents:
         paths = [text(path) for path in listed] if isinstance(listed, list) else []
         words = {"file_path": text(args.get("filePath")) or next(iter(paths), ""), **args}
         for path in paths or [words["file_path"]]:
-            yield ToolUse(tool, summarise(tool, words, ""), call, path, text(args.get("command")))
+            yield ToolUse(tool, summarise(tool, words, self._cwd), call, path, text(args.get("command")))
 
     def _tool(self, part: dict[str, Any]) -> Iterator[AgentEvent]:
         call, state = text(part.get("callID")), members(part.get("state"))

@@ -15,6 +15,7 @@ function targets(args) {
 export const Ralph = async ({ client, directory }) => {
   delete process.env.npm_config_fetch_retries; // it was for the client's own start
   watchRequests();
+  report({ directory });
   let session = ""; // that of the run; the sessions of sub-agents are part of it
   let blocks = 0;
   const about = (more) => ({ session, cwd: directory, ...more });

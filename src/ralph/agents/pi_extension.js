@@ -6,6 +6,7 @@ const textOf = (content) => content.map((part) => part.text ?? "").join("\n");
 
 export default function (pi) {
   watchRequests();
+  let begun = false;
   let failed = false; // the last answer of the model is an error
   const about = (context, more) => ({ session: context.sessionManager.getSessionId(), cwd: context.cwd, ...more });
 
@@ -13,7 +14,8 @@ export default function (pi) {
     await ask("SessionStart", about(context));
   });
   pi.on("before_agent_start", async (event, context) => {
-    await ask("UserPromptSubmit", about(context, { prompt: event.prompt }));
+    if (!begun) await ask("UserPromptSubmit", about(context, { prompt: event.prompt }));
+    begun = true; // what follows is a message of a hook
   });
   pi.on("tool_call", async (event, context) => {
     const call = about(context, { call: event.toolCallId, tool: event.toolName, args: event.input });
