@@ -18,7 +18,8 @@ TOKENS = {"total": 1050, "input": 800, "output": 40, "reasoning": 10, "cache": {
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(CONTENT, raising=False)
+    for name in (CONTENT, "OPENCODE_PERMISSION"):
+        monkeypatch.delenv(name, raising=False)
 
 
 def session(tmp_path: Path, **more: object) -> Session:
@@ -50,6 +51,13 @@ def test_the_prompt_is_on_stdin_and_the_plugin_beside(tmp_path: Path) -> None:
 
 def test_with_the_rules_of_the_client_nothing_is_approved(tmp_path: Path) -> None:
     assert "--auto" not in opencode.launch(session(tmp_path, rights=Rights(permissions="client")), "oc").argv
+
+
+def test_a_session_that_only_looks_may_run_what_is_allowed(tmp_path: Path) -> None:
+    rights = Rights(tools="Read,Bash", allowed_tools="Read,Bash(git log *)", disallowed_tools="Write,WebFetch")
+    found = json.loads(opencode.launch(session(tmp_path, rights=rights), "oc").env["OPENCODE_PERMISSION"])
+    assert found["bash"] == {"*": "deny", "git log *": "allow"}
+    assert found["edit"] == found["webfetch"] == {"*": "deny"}
 
 
 def test_the_users_own_settings_in_the_variable_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

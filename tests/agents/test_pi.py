@@ -7,7 +7,7 @@ import pytest
 
 from ralph.agents import pi
 from ralph.core.agent import Init, Result, Text, Tokens, ToolResult, ToolUse, Trouble, Usage
-from ralph.core.ports import ClientEnd, HookFiles, Session
+from ralph.core.ports import ClientEnd, HookFiles, Rights, Session
 from ralph.hooks.dialects import pi as dialect
 
 USED = {"input": 800, "output": 50, "cacheRead": 200, "cacheWrite": 0, "cost": {"total": 0.5}}
@@ -37,6 +37,18 @@ def test_without_hooks_the_extension_only_reports(tmp_path: Path) -> None:
     assert found.files["ralph.js"].startswith("const HOOKS = {};\n")
     assert "/ralph-stop" not in found.argv
     assert "--no-session" not in found.argv
+
+
+@pytest.mark.parametrize(
+    ("rights", "tools"),
+    [
+        (Rights(tools="Read,Bash", disallowed_tools="Edit"), "read,grep,find,ls"),
+        (Rights(disallowed_tools="WebFetch,Edit"), "read,bash,write"),
+    ],
+)
+def test_denied_tools_are_not_there(rights: Rights, tools: str, tmp_path: Path) -> None:
+    argv = pi.launch(Session(prompt="Look.", cwd=tmp_path, folder=tmp_path, rights=rights), "pi").argv
+    assert argv[argv.index("--tools") + 1] == tools
 
 
 def test_a_session_adds_up() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from ralph.agents.request_reports import plugin_files
 from ralph.agents.untyped import members, text
 from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
 from ralph.core.errors import SetupError
-from ralph.core.ports import Launch, Login, Reader, Session
+from ralph.core.ports import Launch, Login, Reader, Rights, Session
 
 NAME = "opencode"
 TITLE = "opencode"
@@ -40,7 +41,16 @@ TRAITS = AgentTraits(
     ),
 )
 _PLUGIN = "opencode_plugin.js"
-_CONTENT = "OPENCODE_CONFIG_CONTENT"
+_PERMISSIONS = {
+    **dict.fromkeys(("Edit", "Write", "MultiEdit", "NotebookEdit"), "edit"),
+    "Bash": "bash",
+    "Read": "read",
+    "WebFetch": "webfetch",
+    "WebSearch": "websearch",
+    "Task": "task",
+}
+"""Tools in the settings → the client's names for permissions."""
+_CONTENT, _PERMISSION = "OPENCODE_CONFIG_CONTENT", "OPENCODE_PERMISSION"
 _OWN_HOSTS = ("opencode.ai", "models.dev", "models.opencode.ai")
 """Its list of models, and its own service."""
 
@@ -110,9 +120,16 @@ def launch(session: Session, program: str) -> Launch:
 
 
 def _environment(session: Session) -> dict[str, str]:
-    own = {"autoupdate": False, "share": "disabled", "plugin": [(session.folder / _PLUGIN).as_uri()]}
+    content, denied = _users(_CONTENT), _denied(session.rights)
+    plugins = content.get("plugin")
+    content |= {
+        "autoupdate": False,
+        "share": "disabled",
+        "plugin": [*(plugins if isinstance(plugins, list) else []), (session.folder / _PLUGIN).as_uri()],
+    }
     env = {
-        _CONTENT: json.dumps(_merged(os.environ.get(_CONTENT, ""), own)),
+        _CONTENT: json.dumps(content),
+        **({_PERMISSION: json.dumps(_users(_PERMISSION) | denied)} if denied else {}),
         "OPENCODE_DISABLE_AUTOUPDATE": "1",
         "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
         "OPENCODE_PURE": "false",  # it would leave the plugin out
@@ -122,18 +139,34 @@ def _environment(session: Session) -> dict[str, str]:
     return env | (session.hooks.env if session.hooks is not None else {})
 
 
-def _merged(given: str, own: dict[str, Any]) -> dict[str, Any]:
-    """The user's value of the variable, and Ralph's settings."""
-    if not given.strip():
-        return own
+def _users(name: str) -> dict[str, Any]:
+    """The settings that the user has in a variable. Ralph's own are added to them."""
     try:
-        users = json.loads(given)
+        found = json.loads(os.environ.get(name, "").strip() or "{}")
     except ValueError:
-        users = None
-    if not isinstance(users, dict):
-        raise SetupError(f"{_CONTENT} is not a JSON object", hint="correct it, or unset it")
-    plugins = users.get("plugin")
-    return {**users, **own, "plugin": [*(plugins if isinstance(plugins, list) else []), *own["plugin"]]}
+        found = None
+    if not isinstance(found, dict):
+        raise SetupError(f"{name} is not a JSON object", hint="correct it, or unset it")
+    return found
+
+
+def _denied(rights: Rights) -> dict[str, dict[str, str]]:
+    """The rules for tools, in the client's form: the last one that matches counts. `--auto` does not lift a denial."""
+    found: dict[str, dict[str, str]] = {}
+    if rights.tools and "Edit" not in rights.tools:  # a session that only looks: commands by permission
+        found = {"edit": {"*": "deny"}, "bash": {"*": "deny"}}
+        for name, pattern in _rules(rights.allowed_tools):
+            if name == "Bash":
+                found["bash"][pattern] = "allow"
+    for name, pattern in _rules(rights.disallowed_tools):
+        if name in _PERMISSIONS:
+            found.setdefault(_PERMISSIONS[name], {})[pattern] = "deny"
+    return found
+
+
+def _rules(text: str) -> list[tuple[str, str]]:
+    """`Bash(git log *),Edit` → the tools with their patterns."""
+    return [(name, pattern.strip() or "*") for name, pattern in re.findall(r"(\w+)(?:\(([^)]*)\))?", text)]
 
 
 def reader() -> Reader:

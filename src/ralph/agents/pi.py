@@ -13,7 +13,7 @@ from ralph.agents.providers import KEYS, PROXY, provider_hosts
 from ralph.agents.request_reports import plugin_files
 from ralph.agents.untyped import members, text
 from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
-from ralph.core.ports import Launch, Login, Reader, Session
+from ralph.core.ports import Launch, Login, Reader, Rights, Session
 
 NAME = "pi"
 TITLE = "Pi"
@@ -36,6 +36,9 @@ TRAITS = AgentTraits(
     ),
 )
 _PLUGIN = "pi_extension.js"
+_TOOLS = {"read": "Read", "bash": "Bash", "edit": "Edit", "write": "Write"}
+"""Those that are on by default, and their names in the settings."""
+_LOOKING = ("read", "grep", "find", "ls")
 
 
 def find(session: Session, path: str) -> str:
@@ -91,6 +94,8 @@ def launch(session: Session, program: str) -> Launch:
         argv.append("--no-session")
     if session.model:
         argv += ["--model", argument(session.model)]
+    if tools := _tools(session.rights):
+        argv += ["--tools", ",".join(tools)]
     if session.system:
         files["system.md"] = session.system
         argv += ["--append-system-prompt", str(session.folder / "system.md")]
@@ -99,6 +104,14 @@ def launch(session: Session, program: str) -> Launch:
         argv += ["", "/ralph-stop"]
     env = {"PI_TELEMETRY": "0", **(session.hooks.env if session.hooks is not None else {})}
     return Launch(tuple(argv), session.prompt.encode("utf-8", "replace"), env, files)
+
+
+def _tools(rights: Rights) -> tuple[str, ...]:
+    """The only tools it gets, if any are denied. It has no rules for single commands: who only looks has no shell."""
+    if rights.tools and "Edit" not in rights.tools:
+        return _LOOKING
+    denied = rights.disallowed_tools.split(",")
+    return tuple(tool for tool in _TOOLS if _TOOLS[tool] not in denied) if {*denied} & {*_TOOLS.values()} else ()
 
 
 def reader() -> Reader:
