@@ -12,6 +12,8 @@ AGENTS = Registry(
     {
         "claude": "ralph.agents.claude",
         "codex": "ralph.agents.codex",
+        "copilot": "ralph.agents.copilot",
+        "droid": "ralph.agents.droid",
         "goose": "ralph.agents.goose",
         "opencode": "ralph.agents.opencode",
         "pi": "ralph.agents.pi",
