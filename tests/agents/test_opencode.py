@@ -75,7 +75,7 @@ def test_a_session_adds_up() -> None:
     read = opencode.reader()
     state = {"status": "completed", "input": {"filePath": "a.py"}, "output": "ok", "time": {"start": 1000, "end": 3000}}
     begun = list(read.error(report(call="c1", tool="write", args={"filePath": "a.py"}, paths=["a.py"])))  # type: ignore[attr-defined]
-    assert begun == [ToolUse("write", "write a.py", "c1", "a.py")]
+    assert begun == [ToolUse("Write", "Write a.py", "c1", "a.py")]
     events = list(read(line("tool_use", part={"tool": "write", "callID": "c1", "state": state})))
     assert events[1:] == [ToolResult("c1", True, "ok", 2.0)], "the call is known already"
     assert list(read(line("step_finish", part={"tokens": TOKENS, "cost": 0.5}))) == [Usage(1000, Tokens(800, 50, 200))]

@@ -55,7 +55,7 @@ def test_a_session_adds_up() -> None:
     read = pi.reader()
     assert list(read(b'{"type":"session","id":"s1","cwd":"/w"}')) == [Init(session="s1")]
     start = {"type": "tool_execution_start", "toolCallId": "c1", "toolName": "bash", "args": {"command": "ls"}}
-    assert list(read(json.dumps(start).encode())) == [ToolUse("bash", "bash ls", "c1", "", "ls")]
+    assert list(read(json.dumps(start).encode())) == [ToolUse("Bash", "Bash ls", "c1", "", "ls")]
     end = {"type": "tool_execution_end", "toolCallId": "c1", "result": {"content": [{"text": "a"}]}, "isError": False}
     assert list(read(json.dumps(end).encode())) == [ToolResult("c1", True, "a")]
     assert list(read(message("Done."))) == [Usage(1000, Tokens(800, 50, 200)), Text("Done.")]

@@ -15,6 +15,7 @@ from ralph.agents.tool_words import summarise
 from ralph.agents.untyped import count, decode, members, number, text
 from ralph.core.agent import AgentEvent, Init, Result, Text, Tokens, ToolResult, ToolUse, Trouble, Usage
 from ralph.core.ports import ClientEnd
+from ralph.hooks.dialects.opencode import TOOLS
 
 _UNKNOWN_MODEL = re.compile(r"ProviderModelNotFoundError: ([^\"\\]+)")
 _BY_NAME = {
@@ -89,8 +90,9 @@ class OpencodeEvents:
         listed = given.get("paths")
         paths = [text(path) for path in listed] if isinstance(listed, list) else []
         words = {"file_path": text(args.get("filePath")) or next(iter(paths), ""), **args}
+        name = TOOLS[tool][0] if tool in TOOLS else tool
         for path in paths or [words["file_path"]]:
-            yield ToolUse(tool, summarise(tool, words, self._cwd), call, path, text(args.get("command")))
+            yield ToolUse(name, summarise(name, words, self._cwd), call, path, text(args.get("command")))
 
     def _tool(self, part: dict[str, Any]) -> Iterator[AgentEvent]:
         call, state = text(part.get("callID")), members(part.get("state"))

@@ -41,7 +41,7 @@ export const Ralph = async ({ client, directory }) => {
     "tool.execute.before": async (input, output) => {
       const args = output.args ?? {};
       const short = TOLD.filter((name) => typeof args[name] === "string").map((name) => [name, args[name].slice(0, 4000)]);
-      const paths = targets(args).map((each) => each.filePath ?? "");
+      const paths = targets(args).map((each) => (each.filePath ? resolve(directory, each.filePath) : ""));
       report({ call: input.callID, tool: input.tool, args: Object.fromEntries(short), paths });
       const cwd = typeof args.workdir === "string" ? resolve(directory, args.workdir) : directory;
       for (const each of targets(args)) {
@@ -53,11 +53,12 @@ export const Ralph = async ({ client, directory }) => {
     "tool.execute.after": async (input, output) => {
       if (typeof output?.output !== "string") return;
       const event = output.metadata?.exit ? "PostToolUseFailure" : "PostToolUse";
+      let context = "";
       for (const args of targets(input.args)) {
         const call = about({ call: input.callID, tool: input.tool, args, output: output.output });
-        const answer = await ask(event, call);
-        if (answer.context) output.output += `\n\n${answer.context}`;
+        context = (await ask(event, call)).context ?? context;
       }
+      if (context) output.output += `\n\n${context}`;
     },
     event: ({ event }) => {
       const { part, status } = event.properties ?? {};

@@ -22,6 +22,7 @@ from ralph.core.agent import (
     Usage,
 )
 from ralph.core.ports import ClientEnd
+from ralph.hooks.dialects.pi import TOOLS
 
 _SKIPPED = (b'{"type":"message_update"', b'{"type":"tool_execution_update"', b'{"type":"agent_end"', b'{"type":"turn_')
 """Repetitions of the whole message with every word, or of all messages at the end."""
@@ -59,8 +60,10 @@ class PiEvents:
                 return list(self._message(members(event.get("message"))))
             case "tool_execution_start":
                 self._tools += 1
-                name, args = text(event.get("toolName")), members(event.get("args"))
-                path, command = text(args.get("path")), text(args.get("command"))
+                tool, args = text(event.get("toolName")), members(event.get("args"))
+                name = TOOLS[tool][0] if tool in TOOLS else tool
+                path, command = text(args.get("path")).removeprefix("@"), text(args.get("command"))
+                path = f"{self._cwd}/{path}" if path and path[0] not in "/~" else path
                 return [ToolUse(name, summarise(name, args, self._cwd), text(event.get("toolCallId")), path, command)]
             case "tool_execution_end":
                 content = items(members(event.get("result")).get("content"))

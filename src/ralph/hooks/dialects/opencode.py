@@ -2,12 +2,13 @@
 
 from ralph.hooks.call import Answer, Call
 from ralph.hooks.dialects.plugin import FAILED, answered, called
+from ralph.hooks.dialects.translation import Tools
 from ralph.hooks.policy import Values
 
-__all__ = ["FAILED", "read", "write"]
+__all__ = ["FAILED", "TOOLS", "read", "write"]
 
 _PATH = {"filePath": "file_path"}
-_TOOLS = {
+TOOLS: Tools = {
     "bash": ("Bash", {}),
     "shell": ("Bash", {}),
     "read": ("Read", _PATH),
@@ -29,7 +30,7 @@ _TOOLS = {
 
 
 def read(event: str, values: Values) -> Values:
-    return called(event, values, _TOOLS)
+    return called(event, values, TOOLS)
 
 
 def write(call: Call, answer: Answer) -> str:

@@ -2,12 +2,13 @@
 
 from ralph.hooks.call import Answer, Call
 from ralph.hooks.dialects.plugin import FAILED, answered, called
+from ralph.hooks.dialects.translation import Tools
 from ralph.hooks.policy import Values
 
-__all__ = ["FAILED", "read", "write"]
+__all__ = ["FAILED", "TOOLS", "read", "write"]
 
 _PATH = {"path": "file_path"}
-_TOOLS = {
+TOOLS: Tools = {
     "bash": ("Bash", {}),
     "read": ("Read", _PATH),
     "write": ("Write", _PATH),
@@ -24,7 +25,7 @@ def read(event: str, values: Values) -> Values:
     if isinstance(args, dict) and isinstance(path := args.get("path"), str):
         # The client reads a path like this.
         values = {**values, "args": {**args, "path": path.translate(_SPACES).removeprefix("@")}}
-    return called(event, values, _TOOLS)
+    return called(event, values, TOOLS)
 
 
 def write(call: Call, answer: Answer) -> str:
