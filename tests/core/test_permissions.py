@@ -68,8 +68,18 @@ def test_a_sandbox_replaces_questions_but_not_what_the_user_has_set(rights: Righ
 def test_an_agent_without_hooks_is_not_said_to_be_restricted(mode: str) -> None:
     line = may_line(Rights(agent="command", has_hooks=False, mode=mode, web=False))
     assert "`command` permits itself" in line
-    assert "no effect" in line
+    assert "a sandbox is recommended" in line
     assert "may not" not in line
+
+
+def test_what_the_hooks_of_a_client_do_not_see_is_said() -> None:
+    assert may_line(Rights(unguarded="searches of the web")).endswith("; not guarded: searches of the web")
+
+
+def test_what_the_rules_of_a_client_come_to_is_said_where_they_are_in_force() -> None:
+    rule = "it changes nothing"
+    assert "agent.allowed_tools: none): it changes nothing; may not" in may_line(Rights(mode="client", own_rules=rule))
+    assert rule not in may_line(Rights(mode="guard", own_rules=rule))
 
 
 def test_what_the_hook_denied_is_no_refusal_of_the_client() -> None:

@@ -45,8 +45,8 @@ TRAITS = AgentTraits(
         "Your config.toml applies, without its hooks, plugins, MCP servers, `notify` and trusted projects.",
         "A login in the system's keyring is not found: set `cli_auth_credentials_store` to `file` and log in again.",
         "The variable of a model provider of your own (`env_key`) has to be in agent.env.",
-        "With `permissions: client` its sandbox is read-only, unless `sandbox_mode` is set in your config.toml.",
     ),
+    own_rules="it is read-only and changes nothing, unless `sandbox_mode` is set in your config.toml",
 )
 _FOLDER = "codex"
 """In the session's folder: its CODEX_HOME."""

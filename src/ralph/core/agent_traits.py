@@ -31,6 +31,8 @@ class AgentTraits(Struct, frozen=True, kw_only=True):
     """It commits by itself."""
     unguarded: str = ""
     """What Ralph's hooks do not see, as the end of a sentence: "edits of files". Only of a client that has hooks."""
+    own_rules: str = ""
+    """What `permissions: client` comes to, where that is less than a story needs, as a clause: "it changes nothing"."""
     cannot: dict[str, str] = {}
     """Scenario of the conformance suite → why the client cannot do it: a footnote in the table."""
     notes: tuple[str, ...] = ()

@@ -26,6 +26,10 @@ class Rights(Struct, frozen=True, kw_only=True):
     allowed_tools: tuple[str, ...] = ()
     sandbox: str = ""
     """What the agent runs in; empty: nothing."""
+    unguarded: str = ""
+    """What the hooks of this client do not see."""
+    own_rules: str = ""
+    """What the client's own rules come to, where that is less than a story needs."""
 
 
 def may_line(rights: Rights) -> str:
@@ -48,7 +52,7 @@ def _may(rights: Rights) -> str:
     if not rights.has_hooks:
         return (
             f"may: whatever the agent `{rights.agent}` permits itself; it has no hooks, so Ralph cannot deny a call "
-            "(`permissions` has no effect) and checks the results only"
+            "and checks the results only; a sandbox is recommended (`ralph sandbox status`)"
         )
     places = "edit inside the project" + (f" and in {', '.join(rights.allow_paths)}" if rights.allow_paths else "")
     commands = "run commands the guard allows" if rights.guards_commands else "run any command"
@@ -56,11 +60,15 @@ def _may(rights: Rights) -> str:
     if not rights.web:
         never.append("use the web tools")
     denied = f"may not: {', '.join(never)}"
+    if rights.unguarded:
+        denied += f"; not guarded: {rights.unguarded}"
     if rights.mode == "skip":
         return f"may: everything, without asking (permissions: skip), except what Ralph's hooks deny; {denied}"
     if rights.mode == "client":
         tools = ", ".join(rights.allowed_tools) or "none"
-        return f"may: what the client's own rules allow (permissions: client; agent.allowed_tools: {tools}); {denied}"
+        own = f": {rights.own_rules}" if rights.own_rules else ""
+        allowed = f"(permissions: client; agent.allowed_tools: {tools})"
+        return f"may: what the client's own rules allow {allowed}{own}; {denied}"
     return f"may: read all, {places}, {commands}{', use the web' if rights.web else ''}; {denied}"
 
 

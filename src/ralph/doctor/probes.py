@@ -220,7 +220,11 @@ def agents_of_run(subject: Subject) -> Iterator[Finding]:
 def rights(subject: Subject) -> Iterator[Finding]:
     settings, chosen = _sandboxed(subject)
     known = msgspec.structs.replace(rights_of(settings.config), sandbox=sandbox_line(settings, chosen))
-    yield ok(f"the agent {may_line(known)}")
+    line = f"the agent {may_line(known)}"
+    if known.mode == "client" and known.own_rules:
+        yield warn(line, "ralph config set permissions guard")
+    else:
+        yield ok(line)
 
 
 def _sandboxed(subject: Subject) -> tuple[Settings, Chosen]:

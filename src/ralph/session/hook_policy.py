@@ -14,6 +14,7 @@ import msgspec
 
 from ralph.agents.registry import agent as find_agent
 from ralph.config.schema import Config
+from ralph.core.agent_traits import traits_of
 from ralph.core.permissions import Rights
 from ralph.core.plan import Mode
 from ralph.core.ports import HookFiles, Locations, PlanRef
@@ -192,6 +193,7 @@ def guard_section(config: Config) -> dict[str, Any]:
 
 
 def rights_of(config: Config) -> Rights:
+    traits = traits_of(find_agent(config.agent.name))
     return Rights(
         mode=config.permissions,
         agent=config.agent.name,
@@ -200,6 +202,8 @@ def rights_of(config: Config) -> Rights:
         allow_paths=config.allow_paths,
         guards_commands=config.guard.enabled,
         allowed_tools=config.agent.allowed_tools,
+        unguarded=traits.unguarded,
+        own_rules=traits.own_rules,
     )
 
 
