@@ -112,3 +112,14 @@ def test_a_path_is_judged_as_the_client_reads_it() -> None:
     values = dialect.read("PreToolUse", {"session": "s", "tool": "write", "args": {"path": "@a\u00a0b.py"}})
     assert values["tool_name"] == "Write"
     assert values["tool_input"] == {"file_path": "a b.py"}
+
+
+def test_a_sandbox_reaches_what_the_user_has_set(tmp_path: Path) -> None:
+    folder = tmp_path / ".pi/agent"
+    folder.mkdir(parents=True)
+    (folder / "models.json").write_text('{"providers": {"own": {"baseUrl": "http://127.0.0.1:8000/v1"}}}')
+    assert pi.hosts({"HOME": str(tmp_path)}) == ("127.0.0.1:8000",)
+    assert pi.hosts({"HOME": str(tmp_path), "XAI_API_KEY": "x"}) == ("127.0.0.1:8000", "api.x.ai")
+    (folder / "auth.json").write_text("{}")
+    assert "api.anthropic.com" in pi.hosts({"HOME": str(tmp_path)})
+    assert pi.login({}, tmp_path).by == str(folder / "auth.json")

@@ -71,7 +71,8 @@ def find(session: Session, path: str) -> str:
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
     providers = members(_settings(env).get("provider"))
     addresses = (text(members(members(each).get("options")).get("baseURL")) for each in providers.values())
-    return (*_OWN_HOSTS, *provider_hosts(env, filter(None, addresses)))
+    has_login = Path(env.get("HOME") or "/nonexistent", _AUTH).is_file()
+    return (*_OWN_HOSTS, *provider_hosts(env, filter(None, addresses), has_login=has_login))
 
 
 def login(env: Mapping[str, str], home: Path) -> LoginState:

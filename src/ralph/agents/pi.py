@@ -55,9 +55,11 @@ def find(session: Session, path: str) -> str:
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
-    providers = members(_models(env, Path(env.get("HOME") or "/nonexistent")).get("providers"))
+    home = Path(env.get("HOME") or "/nonexistent")
+    providers = members(_models(env, home).get("providers"))
     addresses = (text(members(each).get("baseUrl")) for each in providers.values())
-    return provider_hosts(env, filter(None, addresses))
+    has_login = (_folder(env, home) / "auth.json").is_file()
+    return provider_hosts(env, filter(None, addresses), has_login=has_login)
 
 
 def login(env: Mapping[str, str], home: Path) -> LoginState:

@@ -38,8 +38,10 @@ PROXY = (
 )
 
 
-def provider_hosts(env: Mapping[str, str], addresses: Iterable[str]) -> tuple[str, ...]:
-    """The services with a key and the addresses that the user has set; without any, those that can be logged in to."""
-    own = [host_of(address) for address in addresses]
-    found = own + [host for key, hosts in _HOSTS.items() if env.get(key) for host in hosts]
-    return tuple(dict.fromkeys(found)) or (*dict.fromkeys(h for hosts in _HOSTS.values() for h in hosts), *_LOGINS)
+def provider_hosts(env: Mapping[str, str], addresses: Iterable[str], *, has_login: bool) -> tuple[str, ...]:
+    """The addresses that the user has set, and the services with a key. `has_login`: any other may be logged in to."""
+    found = [host_of(address) for address in addresses]
+    found += [host for key, hosts in _HOSTS.items() if env.get(key) for host in hosts]
+    if has_login or not found:
+        found += [*(host for hosts in _HOSTS.values() for host in hosts), *_LOGINS]
+    return tuple(dict.fromkeys(found))
