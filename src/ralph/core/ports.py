@@ -249,6 +249,8 @@ class Session(Struct, frozen=True, kw_only=True):
     """The request file, where the agent may leave a claim or a question."""
     hooks: HookFiles | None = None
     """For clients that have hooks."""
+    checkout: Path | None = None
+    """The user's, if the agent finds its clone at that path, too: a client that keeps to its folder must know both."""
     folder: Path = Path("/nonexistent")
     """A private folder of this process, outside the workspace: what `Launch.files` and `Launch.links` are relative to.
     Nowhere if no process is started."""

@@ -107,7 +107,8 @@ class AgentSessions:
         matter = self._reviewing.matter(attempt.story, attempt.reviewer) if attempt.mode is Mode.REVIEW else None
         files = self._touched.of(attempt.work.story)
         known = Known(feedback=feedback, guidance=notes, matter=matter, touched=files, request=self._request)
-        session = session_for(spec, attempt, step, known, env)
+        checkout = self._confinement.alias if self._confinement else None
+        session = msgspec.structs.replace(session_for(spec, attempt, step, known, env), checkout=checkout)
         if not find_agent(session.agent or spec.config.agent.name).HOOKS:
             return session
         where = store_for(spec.ref, env).layout.locations(spec.ref)
@@ -120,7 +121,7 @@ class AgentSessions:
             self._folder,
             env,
             alone=self._confinement is not None and self._confinement.has_own_processes,
-            checkout=self._confinement.alias if self._confinement else None,
+            checkout=checkout,
         )
         return msgspec.structs.replace(session, hooks=hooks)
 

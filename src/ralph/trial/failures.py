@@ -72,7 +72,7 @@ def _gemini(name: str) -> Answer:
         "401": (400, {}, body(400, "INVALID_ARGUMENT", "API key not valid. Please pass a valid API key.", invalid)),
         "404": (404, {}, body(404, "NOT_FOUND", missing)),
         "429": (429, {}, body(429, "RESOURCE_EXHAUSTED", busy)),
-        "reset": (429, {}, body(429, "RESOURCE_EXHAUSTED", _QUOTA, daily, retry)),
+        "reset": (429, {}, body(429, "RESOURCE_EXHAUSTED", _QUOTA, retry)),
         "quota": (429, {}, body(429, "RESOURCE_EXHAUSTED", _QUOTA, daily)),
         "500": (500, {}, body(500, "INTERNAL", "Internal error encountered.")),
     }

@@ -1,0 +1,204 @@
+"""Gemini CLI: `gemini --output-format stream-json`, one event a line."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ralph.agents.gemini_events import GeminiEvents
+from ralph.agents.program import argument, host_of, not_found, which
+from ralph.agents.untyped import members
+from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
+from ralph.core.ports import HookFiles, Launch, Login, Reader, Session
+
+NAME = "gemini"
+TITLE = "Gemini CLI"
+HOOKS = True
+REPORTS_CALLS = True
+ENV = (
+    "CODE_ASSIST_ENDPOINT",
+    "GEMINI_API_KEY",
+    "GEMINI_CLI_CUSTOM_HEADERS",
+    "GEMINI_CLI_HOME",
+    "GEMINI_MODEL",
+    "GOOGLE_API_KEY",
+    "GOOGLE_CLOUD_LOCATION",
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_CLOUD_PROJECT_ID",
+    "GOOGLE_GEMINI_BASE_URL",
+    "GOOGLE_GENAI_*",
+    "GOOGLE_VERTEX_BASE_URL",
+    "HTTPS_PROXY",
+    "HTTP_PROXY",
+    "NODE_EXTRA_CA_CERTS",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+)
+LOGIN = (
+    Login(".gemini/oauth_creds.json", comes_back=True),
+    Login(".gemini/google_accounts.json"),
+    Login(".gemini/gemini-credentials.json", comes_back=True),
+    Login(".gemini/.env"),
+)
+"""In the sandbox too, links in the private folder lead to these."""
+TRAITS = AgentTraits(
+    program="gemini",
+    install="npm install -g @google/gemini-cli",
+    tried="0.61.0",
+    log_in="run `gemini` once and log in, or set GEMINI_API_KEY",
+    keys=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI", "GOOGLE_GENAI_USE_GCA"),
+    notes=(
+        "Without agent.model the client asks a small model which one to use before its first request.",
+        "Of your own settings only the login and the choice of a model apply; MCP servers are switched off.",
+        "Its output has no tokens until the session ends, so there are no warnings about a full context.",
+    ),
+)
+_HOSTS = (
+    *("generativelanguage.googleapis.com", "cloudcode-pa.googleapis.com"),
+    *("oauth2.googleapis.com", "accounts.google.com", "www.googleapis.com"),
+)
+"""The service with a key, the one with an account, and where a login is renewed."""
+_VERTEX = ("*.googleapis.com",)
+_ADDRESSES = ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_ENDPOINT")
+
+_FOLDER = ".gemini"
+_SETTINGS = "settings.json"
+_KEPT = ("security", "model", "modelConfigs", "billing")
+"""Of the user's settings: the login and the choice of a model."""
+_HOME = "GEMINI_CLI_HOME"
+"""Names the folder that has `.gemini` in it, instead of the home folder."""
+_ATTEMPTS = 4
+"""About half a minute, with the client's pauses of 5, 10 and 20 seconds. Its default of ten takes over three minutes;
+the loop retries."""
+_UNUSABLE = ("ask_user", "enter_plan_mode", "exit_plan_mode", "save_memory")
+"""Tools that wait for the user (questions go into the request file), or write into the user's own settings."""
+_EVENTS = {
+    "SessionStart": "SessionStart",
+    "BeforeTool": "PreToolUse",
+    "AfterTool": "PostToolUse",
+    "AfterAgent": "Stop",
+    "SessionEnd": "SessionEnd",
+}
+"""The client's events → Ralph's."""
+_TIMEOUTS = {"Stop": 30_000, "SessionEnd": 5_000}
+_TIMEOUT = 15_000
+"""Milliseconds."""
+
+
+def find(session: Session, path: str) -> str:
+    if session.command:
+        given = session.command[0]
+        if found := which(given, session.cwd, path):
+            return found
+        missing = f"agent program {given} not found"
+        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
+    if found := which("gemini", session.cwd, path):
+        return found
+    missing = "Gemini CLI is not installed: gemini not found on PATH"
+    raise not_found("gemini", session.cwd, path, missing, f"run `{TRAITS.install}`")
+
+
+def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
+    """The hosts that the client contacts, for a sandbox: with a gateway of the user's, only that one."""
+    given = tuple(host_of(env[name]) for name in _ADDRESSES if env.get(name))
+    return given or (_VERTEX if env.get("GOOGLE_GENAI_USE_VERTEXAI") else _HOSTS)
+
+
+def rehearse(address: str) -> Rehearsal:
+    return Rehearsal(
+        env={"GEMINI_API_KEY": "test-key", "GOOGLE_GEMINI_BASE_URL": address},
+        files={".gemini/settings.json": '{"security": {"auth": {"selectedType": "gemini-api-key"}}}\n'},
+        model="gemini-2.5-flash",
+    )
+
+
+def login(env: Mapping[str, str], home: Path) -> LoginState:
+    if key := next((key for key in TRAITS.keys if env.get(key)), ""):
+        return LoginState(key)
+    folder = Path(env.get(_HOME) or home) / _FOLDER
+    names = (Path(file.path).name for file in LOGIN)
+    return LoginState(next((str(folder / name) for name in names if (folder / name).is_file()), ""))
+
+
+def launch(session: Session, program: str) -> Launch:
+    """Its settings are in a private folder, with links to the user's login.
+
+    The client ignores system settings that do not belong to root, and has no option for a file of settings.
+    """
+    argv = [program, *session.command[1:], "--output-format", "stream-json", "--extensions", "none"]
+    if session.model:
+        argv += ["--model", argument(session.model)]
+    if session.rights.permissions != "client":
+        argv += ["--approval-mode", "yolo"]  # else it offers its model no tool that changes anything
+    for folder in (*session.rights.folders, *([str(session.checkout)] if session.checkout else ())):
+        argv += ["--include-directories", argument(folder)]
+    prompt = f"{session.system}\n\n{session.prompt}" if session.system else session.prompt
+    env = {
+        _HOME: str(session.folder),
+        "GEMINI_CLI_TRUST_WORKSPACE": "true",  # `ralph trust` has asked
+        "GEMINI_TELEMETRY_ENABLED": "false",
+    }
+    if session.hooks is not None:
+        env |= session.hooks.env
+    own = _own_folder()
+    names = [Path(file.path).name for file in LOGIN]
+    return Launch(
+        tuple(argv),
+        prompt.encode("utf-8", "replace"),
+        env,
+        {f"{_FOLDER}/{_SETTINGS}": json.dumps(_settings(session, own), indent=2) + "\n"},
+        {f"{_FOLDER}/{name}": str(own / name) for name in names},
+    )
+
+
+def _own_folder() -> Path:
+    """The user's."""
+    return Path(os.environ.get(_HOME) or Path.home()) / _FOLDER
+
+
+def _settings(session: Session, own: Path) -> dict[str, Any]:
+    try:
+        known = members(json.loads((own / _SETTINGS).read_bytes()))
+    except (OSError, ValueError):
+        known = {}
+    settings: dict[str, Any] = {key: known[key] for key in _KEPT if key in known}
+    if "security" not in settings and os.environ.get("GEMINI_API_KEY"):  # with an address of its own it would not do
+        settings["security"] = {"auth": {"selectedType": "gemini-api-key"}}
+    settings |= {
+        "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False, "maxAttempts": _ATTEMPTS},
+        "privacy": {"usageStatisticsEnabled": False},
+        "telemetry": {"enabled": False},
+        "mcp": {"allowed": ["-"]},  # those of the project: none has this name, and an empty list allows all
+        "tools": {"exclude": list(_UNUSABLE)},
+    }
+    if session.hooks is not None:
+        settings |= {"hooksConfig": {"enabled": True, "notifications": False}, "hooks": _hooks(session.hooks)}
+    return settings
+
+
+def _hooks(hooks: HookFiles) -> dict[str, Any]:
+    """An event without a matcher is always reported."""
+    return {
+        name: [
+            {
+                "hooks": [
+                    {
+                        "type": "command",
+                        "name": f"ralph-{event}",
+                        "command": hooks.call(event, NAME),
+                        "timeout": _TIMEOUTS.get(event, _TIMEOUT),
+                    }
+                ]
+            }
+        ]
+        for name, event in _EVENTS.items()
+    }
+
+
+def reader() -> Reader:
+    return GeminiEvents()
