@@ -27,6 +27,7 @@ from ralph.core.agent import (
 )
 from ralph.core.ports import ClientEnd
 from ralph.core.text import one_line
+from ralph.hooks.dialects.gemini import TOOLS
 
 _RETURNED = 4000
 """Characters kept of a tool's output."""
@@ -158,7 +159,8 @@ class GeminiEvents:
 
 
 def _tool_use(event: dict[str, Any]) -> ToolUse:
-    name, given = text(event.get("tool_name")), members(event.get("parameters"))
+    tool, given = text(event.get("tool_name")), members(event.get("parameters"))
+    name = TOOLS[tool][0] if tool in TOOLS else tool
     path, command = text(given.get("file_path")), text(given.get("command"))
     return ToolUse(name, summarise(name, given, ""), text(event.get("tool_id")), path, command)
 

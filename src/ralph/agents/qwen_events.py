@@ -13,6 +13,7 @@ from ralph.agents.stream_json import StreamJson
 from ralph.agents.untyped import count, decode, items, members, text
 from ralph.core.agent import AgentEvent, Init, Result, Retry
 from ralph.core.text import one_line
+from ralph.hooks.dialects.qwen import TOOLS
 
 _ERROR = "[API Error: "
 _RETRY = re.compile(r"^Retrying in (\d+)s \(attempt (\d+)/\d+\)(?:: (.*))?")
@@ -57,6 +58,9 @@ class QwenEvents:
         self._error = said if said.startswith(_ERROR) else ""
         if self._error:
             return []
+        for block in items(message.get("content")):
+            if (tool := text(block.get("name"))) in TOOLS:
+                block["name"] = TOOLS[tool][0]
         _without_cached(members(message.get("usage")))
         return self._inner(msgspec.json.encode(event))
 

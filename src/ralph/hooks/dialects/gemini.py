@@ -11,7 +11,7 @@ FAILED = (
     b'{"decision": "deny", "reason": "Ralph\'s hook could not check this call. Try a simpler one, or end your turn."}\n'
 )
 _FOLDER = {"dir_path": "path"}
-_TOOLS: Tools = {
+TOOLS: Tools = {
     "run_shell_command": ("Bash", {}),
     "read_file": ("Read", {}),
     "write_file": ("Write", {}),
@@ -32,7 +32,7 @@ def read(event: str, values: Values) -> Values:
     found = {**values, "hook_event_name": event}
     if not isinstance(tool, str):
         return found
-    found = named(found, _TOOLS, tool, given)
+    found = named(found, TOOLS, tool, given)
     if tool == "run_shell_command" and isinstance(given, dict) and isinstance(given.get("dir_path"), str):
         found["cwd"] = os.path.join(str(values.get("cwd") or ""), str(given["dir_path"]))
     if "tool_response" in values:

@@ -11,7 +11,7 @@ FAILED = (
     b'{"hookSpecificOutput": {"hookEventName": "PreToolUse", "permissionDecision": "deny", "permissionDecisionReason": '
     b'"Ralph\'s hook could not check this call. Try a simpler one, or end your turn."}}\n'
 )
-_TOOLS: Tools = {
+TOOLS: Tools = {
     "run_shell_command": ("Bash", {}),
     "monitor": ("Monitor", {}),
     "read_file": ("Read", {"absolute_path": "file_path"}),
@@ -41,7 +41,7 @@ def read(event: str, values: Values) -> Values:
         found["tool_use_id"] = values["tool_call_id"]
     if not isinstance(tool, str):
         return found
-    found = named(found, _TOOLS, tool, given)
+    found = named(found, TOOLS, tool, given)
     if (
         found["tool_name"] in ("Bash", "Monitor")
         and isinstance(given, dict)
