@@ -10,6 +10,7 @@ from ralph.core.registry import Registry
 AGENTS = Registry(
     "agent",
     {
+        "aider": "ralph.agents.aider",
         "claude": "ralph.agents.claude",
         "codex": "ralph.agents.codex",
         "copilot": "ralph.agents.copilot",

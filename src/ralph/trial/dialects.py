@@ -16,6 +16,8 @@ from ralph.trial.tool_calls import Turn, Values, call_of, tools_of
 INPUT, OUTPUT = 100, 20
 """Tokens of every answer."""
 Call = tuple[str, Values] | None
+EDITS = frozenset(("write", "edit", "run", "read"))
+"""Turns that call a tool, or would."""
 _END = "data: [DONE]\n\n"
 
 
@@ -39,7 +41,9 @@ def reply(kind: str, turn: Turn, request: Values, *, streamed: bool) -> tuple[st
 
 def _said(turn: Turn, *, tools: bool) -> str:
     """The text of a turn. A client whose requests list no tools edits files by what the model writes."""
-    if tools or not ({"write", "edit", "run", "read"} & turn.keys()):
+    if "parts" in turn:
+        return "\n".join(_said(part, tools=tools) for part in turn["parts"])
+    if tools or not (EDITS & turn.keys()):
         return str(turn.get("say", ""))
     if "write" in turn:
         path, text = turn["write"]

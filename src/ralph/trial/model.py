@@ -27,7 +27,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from ralph.trial.dialects import dialect, message, message_events, reply
+from ralph.trial.dialects import EDITS, dialect, message, message_events, reply
 from ralph.trial.failures import failure
 
 Turn = dict[str, Any]
@@ -49,13 +49,21 @@ class Script:
 
     def answer(self, request: Values) -> Turn:
         with self._lock:
-            is_main = bool(request.get("tools")) or request.get("model") == f"{MODEL}-text"
-            turn = self._next() if is_main else {"say": "ok"}
+            is_text = request.get("model") == f"{MODEL}-text"
+            is_main = bool(request.get("tools")) or is_text
+            turn = self._whole() if is_text else self._next() if is_main else {"say": "ok"}
             with self._log.open("a") as stream:
                 stream.write(
                     json.dumps({"t": time.time(), "is_main": is_main, "turn": turn, "request": request}) + "\n"
                 )
             return turn
+
+    def _whole(self) -> Turn:
+        """For a client without tools, whose session is one answer: all edits up to the next message, and that."""
+        turns = [self._next()]
+        while turns[-1].keys() & EDITS:
+            turns.append(self._next())
+        return turns[0] if len(turns) == 1 else turns[-1] | {"parts": turns}
 
     def _next(self) -> Turn:
         if self._at >= len(self._turns):
