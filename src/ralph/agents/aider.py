@@ -12,7 +12,7 @@ from ralph.agents.aider_output import LOG, AiderOutput
 from ralph.agents.program import argument, host_of, not_found, which
 from ralph.core.agent_traits import AgentTraits, Rehearsal
 from ralph.core.errors import RalphError
-from ralph.core.ports import Launch, Reader, Session
+from ralph.core.ports import Launch, Login, Reader, Session
 from ralph.host.git.command import try_ask
 
 NAME = "aider"
@@ -35,14 +35,19 @@ ENV = (
     *("AZURE_API_*", "OLLAMA_API_*", "SSL_CERT_FILE"),
     *("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
 )
-LOGIN = ()
+LOGIN = (
+    Login(".aider.conf.yml"),
+    Login(".aider.model.settings.yml"),
+    Login(".aider.model.metadata.json"),
+)
+"""Its settings, which may hold a key."""
 _ONCE = "the session of aider is one answer of the model"
 _NO_SHELL = "aider runs no commands by itself"
 TRAITS = AgentTraits(
     program="aider",
     install="python -m pip install aider-install && aider-install",
     tried="0.86.2",
-    log_in="set the key of the model's service, such as OPENAI_API_KEY or ANTHROPIC_API_KEY",
+    log_in="set the key of the model's service, such as OPENAI_API_KEY, or put it into ~/.aider.conf.yml",
     keys=tuple(f"{name}_API_KEY" for name in _SERVICES),
     reports_cost=True,
     cannot={
@@ -62,10 +67,9 @@ _ADDRESSES = ("OPENAI_API_BASE", "ANTHROPIC_API_BASE", "AIDER_OPENAI_API_BASE", 
 _MESSAGE, _FILES = "message.md", "files.txt"
 _MOST_FILES = 1000
 _CACHE = ".aider.tags.cache.v4"
-_HOW = """
+_HOW = """\
 You cannot run commands, and this session is one answer: put every edit into it, {request}. To see a file that is not \
-in the chat, answer with its path alone, without edits, and you are asked again. Do not commit.
-"""
+in the chat, answer with its path alone, without edits, and you are asked again. Do not commit."""
 _OPTIONS = (
     *("--yes-always", "--no-pretty", "--no-fancy-input", "--no-stream", "--no-suggest-shell-commands"),
     *("--no-auto-commits", "--no-dirty-commits", "--no-gitignore", "--add-gitignore-files"),
@@ -110,7 +114,7 @@ def launch(session: Session, program: str) -> Launch:
         # Git ignores this file, and so does aider unless it is in the chat.
         argv += ["--file", str(session.request)]
         told = f"also those of {session.request.name}"
-    text = "\n\n".join(filter(None, (session.system, session.prompt, _HOW.format(request=told or "and explain it"))))
+    text = "\n\n".join(filter(None, (_HOW.format(request=told or "and explain it"), session.system, session.prompt)))
     files = {_MESSAGE: text.replace("\0", "")}
     if not _has_map(session.cwd):
         argv += ["--map-tokens", "0", "--read", str(folder / _FILES)]
@@ -121,7 +125,8 @@ def launch(session: Session, program: str) -> Launch:
 
 def _has_map(cwd: Path) -> bool:
     try:
-        return try_ask(cwd, "check-ignore", "--quiet", _CACHE).code == 0
+        magic = {"GIT_LITERAL_PATHSPECS": "0"}  # check-ignore refuses literal pathspecs
+        return try_ask(cwd, "check-ignore", "--quiet", "--", _CACHE, env_extra=magic).code == 0
     except RalphError:
         return False
 

@@ -15,7 +15,7 @@ from ralph.core.agent import AgentEvent, Init, Result, Retry, Text, Tokens, Tool
 from ralph.core.ports import ClientEnd
 from ralph.core.text import one_line
 
-LOG = "events.jsonl"
+LOG = "aider.jsonl"
 _MODEL = re.compile(r"(?:Main model|Model): (\S+)")
 _ERROR = re.compile(r"litellm\.(\w+): (.*)")
 _RETRY = re.compile(r"Retrying in ([\d.]+) seconds")
@@ -24,8 +24,10 @@ _APPLIED = re.compile(r"(?:Applied edit to|Did not apply edit to) (.+?)(?: \(--d
 _NOT_SET_UP = ("No LLM model was specified", "Unable to proceed without an OpenRouter API key")
 _NO_KEY = "requires an OpenRouter API key"
 _TOO_LONG = "has hit a token limit!"
-_EMPTY = "Empty response received from LLM"
-_NOISE = ("HTTPSConnectionPool(", "Added ", "Only 3 reflections allowed", "Creating empty file ")
+_NOISE = re.compile(
+    r"Added \S+ to the chat(?: \(read-only\))?\.$|Creating empty file /|HTTPSConnectionPool\(host='raw\.|"
+    r"Only \d+ reflections allowed, stopping\.$|Empty response received from LLM"
+)
 _PATIENCE = 4.0
 """Seconds of a pause before another attempt. By then it has made a dozen; they would go on for a minute and a half."""
 _STATUS = {
@@ -74,7 +76,7 @@ class AiderOutput:
             return [ToolUse("edit", one_line(f"edit {found[1]}", 100), path=found[1])]
         elif said.endswith(_TOO_LONG):
             self._error = ApiError(status=413, message=said)
-        elif not said.startswith((_EMPTY, *_NOISE)) and self._size < _LONGEST:
+        elif not _NOISE.match(said) and self._size < _LONGEST:
             self._lines.append(said)
             self._size += len(said)
         return []
