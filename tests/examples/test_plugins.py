@@ -14,8 +14,9 @@ from ralph.core.changes import AddStory, Change, MoveStory, RemoveStory, SetFiel
 from ralph.core.errors import IllegalChange, PlanError
 from ralph.core.plan import EXAMPLE_TITLE, State, Story
 from ralph.plans.registry import layout
+from ralph.trial.scenarios import BY_NAME
 from support.cli import ralph_here
-from support.plugins import EXAMPLES, install
+from support.plugins import EXAMPLES, install, install_acme
 
 ACME = """#!/usr/bin/env python3
 import json, pathlib, sys
@@ -75,6 +76,17 @@ def test_a_layout_and_an_agent_of_your_own_run_a_night(installed: Path, tmp_path
     assert "## SUCCESS: iteration 1, US-001" in progress
     report = ralph_here("report", "--json", cwd=installed).json
     assert "0.25" in json.dumps(report)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("scenario", BY_NAME)
+def test_the_agent_passes_the_conformance_suite(scenario: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = install_acme(tmp_path, monkeypatch)
+    done = ralph_here("agents", "test", "acme", "--program", program, "--only", scenario, "--json", cwd=tmp_path)
+    [mark] = done.json
+    assert (done.code, mark["problems"]) == (0, [])
+    assert mark["passed"] == (scenario != "guard")
+    assert mark["cannot"] == ("the client has no hooks: use the sandbox" if scenario == "guard" else "")
 
 
 @pytest.mark.defaults

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""The client `acme` of examples/agent-plugin: a loop around a model with chat completions, and one tool, a shell."""
+"""The client `acme` of examples/agent-plugin: a loop around a model with chat completions, and one tool, a shell.
+
+It knows the price of its own model only.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def work(model: str, messages: list[dict[str, Any]]) -> int:
             if message.get("content"):
                 tell(type="text", text=message["content"])
             if not message.get("tool_calls"):
-                tell(type="end", ok=True, **used, **({} if model == "acme-free" else {"usd": 0.001 * turns}))
+                tell(type="end", ok=True, **used, **({"usd": 0.001 * turns} if model == "acme-1" else {}))
                 return 0
             for call in message["tool_calls"]:
                 command = json.loads(call["function"]["arguments"])["command"]

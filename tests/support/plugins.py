@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import sys
+import tempfile
 import tomllib
 from pathlib import Path
 
@@ -20,6 +23,19 @@ def install(example: str, site: Path, patch: pytest.MonkeyPatch) -> None:
         for name, module in points.items():
             register(site, patch, project["name"], project["version"], f"[{group}]\n{name} = {module}\n")
             patch.delitem(sys.modules, module, raising=False)
+
+
+def install_acme(folder: Path, patch: pytest.MonkeyPatch) -> Path:
+    """The agent of the example and its client, for this process and the trials that it starts; gives the program."""
+    install("agent-plugin", folder / "site", patch)
+    patch.setenv("PYTHONPATH", os.pathsep.join((str(folder / "site"), str(EXAMPLES / "agent-plugin" / "src"))))
+    program = folder / "bin" / "acme"
+    program.parent.mkdir()
+    shutil.copy(Path(__file__).parent / "acme_client.py", program)
+    program.chmod(0o755)
+    patch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
+    patch.setattr(tempfile, "tempdir", str(folder))  # of the folders that are kept
+    return program
 
 
 def register(site: Path, patch: pytest.MonkeyPatch, name: str, version: str, points: str) -> None:

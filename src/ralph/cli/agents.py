@@ -52,6 +52,8 @@ class Known(Struct, frozen=True, kw_only=True):
     hosts: tuple[str, ...] = ()
     cannot: dict[str, str] = {}
     notes: tuple[str, ...] = ()
+    problem: str = ""
+    """Why it cannot be loaded: then nothing else is known of it."""
 
     @property
     def needs_program(self) -> bool:
@@ -59,11 +61,13 @@ class Known(Struct, frozen=True, kw_only=True):
 
 
 def list_agents(args: Namespace) -> int:
-    names = AGENTS.names()
-    programs = {name: _program(find_agent(name)) for name in names}
+    broken = {name: error for name, error in AGENTS.third_party().items() if error}
+    usable = [find_agent(name) for name in AGENTS.names() if name not in broken]
+    programs = {agent.NAME: _program(agent) for agent in usable}
     asked = {name: partial(version_of, path, os.environ, _PATIENCE) for name, path in programs.items() if path}
     versions = at_once(asked, _PATIENCE + 1)
-    found = [_known(find_agent(name), programs[name], versions.get(name, "")) for name in names]
+    found = [_known(agent, programs[agent.NAME], versions.get(agent.NAME, "")) for agent in usable]
+    found += [_broken(name, error) for name, error in broken.items()]
     if args.json:
         emit_json(found)
         return ExitCode.COMPLETE
@@ -74,6 +78,8 @@ def list_agents(args: Namespace) -> int:
 
 
 def _state(one: Known) -> str:
+    if one.problem:
+        return paint(one.problem, "red")
     if not one.needs_program:
         return one.title
     if not one.program:
@@ -164,8 +170,13 @@ def _known(agent: Agent, program: str, version: str) -> Known:
     )
 
 
+def _broken(name: str, error: SetupError) -> Known:
+    return Known(name=name, title=name, hooks=False, reports_usage=False, reports_cost=False, problem=str(error))
+
+
 def test_agent(args: Namespace) -> int:
     from ralph.trial.scenarios import BY_NAME
+    from ralph.trial.stage import rehearsal_of
     from ralph.trial.suite import Mark, rehearse_all
 
     require_process_control()
@@ -173,8 +184,8 @@ def test_agent(args: Namespace) -> int:
     agent = find_agent(args.name)
     for name in args.only:
         if name not in BY_NAME:
-            known = ", ".join(BY_NAME)
-            raise UsageError(f"unknown scenario {one_line(repr(name), 60)}", hint=f"one of {known}")
+            raise UsageError(f"unknown scenario {one_line(repr(name), 60)}", hint=f"one of {', '.join(BY_NAME)}")
+    rehearsal_of(agent, "http://127.0.0.1:9")
     program = agent.find(_session(args.program), os.environ.get("PATH", ""))
     version = version_of(program, os.environ, 15.0)
     if not args.json:

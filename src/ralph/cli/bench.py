@@ -10,11 +10,13 @@ from pathlib import Path
 from ralph.agents.registry import AGENTS
 from ralph.agents.registry import agent as find_agent
 from ralph.cli.output import emit_json, note, paint, say_raw, warn
-from ralph.core.errors import UsageError
+from ralph.core.agent_traits import login_of, traits_of
+from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.fallback import parts
 from ralph.core.ports import Agent, Session
 from ralph.host.process.table import require_process_control
+from ralph.state.places import home
 from ralph.trial.bench import Score, run_bench
 from ralph.trial.stage import rehearsal_of
 from ralph.workspace.trust import refuse_inside_loop
@@ -25,6 +27,8 @@ _HEAD = ("agent", "stories", "false claims caught", "calls", "tokens", "cost", "
 def compare(args: Namespace) -> int:
     require_process_control()
     refuse_inside_loop(os.environ, "compare agents")
+    if not args.max_cost > 0:
+        raise UsageError("--max-cost must be more than 0")
     chosen = [_chosen(word, spend=args.yes_spend) for word in dict.fromkeys(args.agents)]
     if not args.json:
         how = "the real services; this costs money" if args.yes_spend else "a scripted model: only clients are compared"
@@ -32,12 +36,11 @@ def compare(args: Namespace) -> int:
     scores = []
     for agent, model in chosen:
         if not args.json:
-            note(f"{agent.NAME} …")
-        kept: list[str] = []
-        score = run_bench(agent, model, spend=args.yes_spend, max_cost=args.max_cost, keep=kept.append)
+            note(f"{agent.NAME}/{model} …" if model else f"{agent.NAME} …")
+        score = run_bench(agent, model, max_cost=args.max_cost if args.yes_spend else None)
         scores.append(score)
         if score.problem and not args.json:
-            warn(f"{agent.NAME}: {score.problem}; its folder was kept: {', '.join(kept)}")
+            warn(f"{agent.NAME}: {score.problem}; its folder was kept: {score.kept}")
     if args.json:
         emit_json(scores)
     else:
@@ -49,15 +52,22 @@ def compare(args: Namespace) -> int:
 def _chosen(word: str, *, spend: bool) -> tuple[Agent, str]:
     """Everything that can be wrong is told before the first agent starts."""
     name, model = parts(word, AGENTS.names())
-    agent = find_agent(name or word)
+    agent = find_agent(name or word.partition("/")[0])
     if name == "command":
         raise UsageError(
             "the agent `command` has no client of its own to compare",
             hint="docs/agents.md tells how to write an adapter",
         )
-    agent.find(Session(prompt="", cwd=Path.cwd()), os.environ.get("PATH", ""))
     if not spend:
         rehearsal_of(agent, "http://127.0.0.1:9")
+    agent.find(Session(prompt="", cwd=Path.cwd()), os.environ.get("PATH", ""))
+    if not spend:
+        return agent, model
+    traits, login = traits_of(agent), login_of(agent, os.environ, home(os.environ))
+    if login.is_known and not login.by:
+        raise SetupError(f"{agent.TITLE} does not appear to be logged in", hint=traits.log_in)
+    if not traits.reports_usage:
+        warn(f"{agent.TITLE} reports no tokens and no cost, so --max-cost cannot limit it")
     return agent, model
 
 

@@ -9,17 +9,16 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
-from ralph.config.prices import list_prices
-from ralph.core.agent import Outcome, Tokens
+from ralph.core.agent import Tokens
 from ralph.core.agent_traits import traits_of
+from ralph.core.money import Basis
 from ralph.core.ports import Agent
-from ralph.core.text import one_line
 from ralph.trial.model import Turn
 from ralph.trial.stage import REQUEST, Played, Stage
 
@@ -94,12 +93,13 @@ class Score(Struct, frozen=True, kw_only=True):
     code: int | None
     problem: str = ""
     """Why the run did not complete."""
+    kept: str = ""
+    """The folder of a run that did not complete."""
 
 
-def run_bench(
-    agent: Agent, model: str = "", *, spend: bool = False, max_cost: float = 0, keep: Callable[[str], object] = print
-) -> Score:
-    """`keep` is told the folder of a run that did not complete."""
+def run_bench(agent: Agent, model: str = "", *, max_cost: float | None = None) -> Score:
+    """`max_cost`: dollars that the real service may cost. None: on a scripted model."""
+    spend = max_cost is not None
     folder = Path(tempfile.mkdtemp(prefix="ralph-bench-"))
     config: dict[str, Any] = {"max_loops_per_task": 3, "transport_retries": 2}
     if model:
@@ -118,10 +118,9 @@ def run_bench(
     began = time.monotonic()
     played = stage.play([] if spend else _turns(stage), seconds=_SECONDS)
     score = _score(agent, model, played, time.monotonic() - began, is_real=spend)
-    if score.done == score.stories:
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
-        keep(str(folder))
+    if score.problem:
+        return msgspec.structs.replace(score, kept=str(folder))
+    shutil.rmtree(folder, ignore_errors=True)
     return score
 
 
@@ -138,7 +137,7 @@ def _turns(stage: Stage) -> list[Turn]:
 
 def _score(agent: Agent, model: str, played: Played, seconds: float, *, is_real: bool) -> Score:
     outcomes = played.outcomes
-    cost, is_estimated = _cost(outcomes)
+    cost, is_estimated = _cost(played)
     used = Tokens()
     for outcome in outcomes:
         used += outcome.used
@@ -157,27 +156,14 @@ def _score(agent: Agent, model: str, played: Played, seconds: float, *, is_real:
         is_estimated=is_estimated,
         seconds=seconds,
         code=played.code,
-        problem="" if all(done) else _why(played),
+        problem="" if all(done) else played.why_unfinished,
     )
 
 
-def _why(played: Played) -> str:
-    said = [outcome.detail for outcome in played.outcomes if outcome.detail]
-    reasons = [event.get("detail") or event.get("reason") for event in played.of("RunEnded")]
-    last = [line for line in played.out.splitlines() if line.strip()][-1:]
-    return one_line(
-        str(next((text for text in (*said[-1:], *reasons[-1:], *last) if text), "no reason was given")), 200
-    )
-
-
-def _cost(outcomes: list[Outcome]) -> tuple[float | None, bool]:
-    """The reported cost, or one estimated from list prices. Unknown if that of any session is."""
-    total, is_estimated = 0.0, False
-    for outcome in outcomes:
-        cost = outcome.cost_usd
-        if cost is None:
-            cost, is_estimated = list_prices().cost(outcome.model, outcome.used), True
-        if cost is None:
-            return None, False
-        total += cost
-    return total, is_estimated
+def _cost(played: Played) -> tuple[float | None, bool]:
+    """By the run's own account: what the client reported, or an estimate from list prices. Unknown if any part is."""
+    charges = played.of("Charged")
+    costs = [charge["usd"] for charge in charges if charge.get("usd") is not None]
+    if len(costs) < len(charges) or not costs:
+        return None, False
+    return sum(costs), any(charge["basis"] != Basis.REPORTED for charge in charges)

@@ -187,9 +187,12 @@ class Played:
         return [json.loads(line) for line in self.stage.requests.read_text().splitlines()]
 
     @property
-    def last_words(self) -> str:
-        """The end of the run's output."""
-        return one_line(" ".join(line.strip() for line in self.out.splitlines()[-3:]), 250)
+    def why_unfinished(self) -> str:
+        """What the last session, the run or its output says about it."""
+        said = [outcome.detail for outcome in self.outcomes if outcome.detail]
+        reasons = [event.get("detail") or event.get("reason") for event in self.of("RunEnded")]
+        last = [line for line in self.out.splitlines() if line.strip()][-1:]
+        return one_line(next((text for text in (*said[-1:], *reasons[-1:], *last) if text), "no reason was given"), 250)
 
     @property
     def told(self) -> str:

@@ -93,7 +93,7 @@ def try_one(agent: Agent, scenario: Scenario, *, program: str = "", version: str
         if played.asked:
             problems = [*scenario.heard(played.outcomes), *scenario.seen(played)]
         else:  # a run that never began must not pass as one that was right to fail
-            problems = [f"the client sent no request to the model: {played.last_words or 'no output'}"]
+            problems = [f"the client sent no request to the model: {played.why_unfinished}"]
         recording = record(agent, scenario.name, version, played)
     except RalphError:
         shutil.rmtree(folder, ignore_errors=True)
