@@ -22,15 +22,6 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return install_acme(tmp_path, monkeypatch)
 
 
-@pytest.fixture
-def claude(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    program = tmp_path / "claude-bin" / "claude"
-    program.parent.mkdir()
-    program.symlink_to(CLIENT)
-    monkeypatch.setenv("PATH", f"{program.parent}{os.pathsep}{os.environ['PATH']}")
-    return program
-
-
 def test_the_list_tells_what_is_installed_and_how_to_install_the_rest(acme: Path, tmp_path: Path) -> None:
     env = {"PATH": f"{acme.parent}:/usr/bin:/bin"}
     lines = {line.split()[0]: line for line in ralph_here("agents", "list", cwd=tmp_path, env=env).out.splitlines()}
@@ -130,13 +121,34 @@ def test_what_a_client_printed_can_be_recorded(acme: Path, tmp_path: Path) -> No
     assert not [*tmp_path.glob("ralph-trial-*")]
 
 
+def test_a_client_in_the_home_folder_is_found_from_there_but_not_one_inside_a_project(tmp_path: Path) -> None:
+    home = Path(os.environ["HOME"])
+    for folder in (home, tmp_path):
+        program = folder / "bin" / "claude"
+        program.parent.mkdir()
+        program.write_text("#!/bin/sh\necho 2.1.325\n")
+        program.chmod(0o755)
+
+    def found(folder: Path) -> str:
+        env = {"PATH": f"{folder / 'bin'}:/usr/bin:/bin"}
+        return str(ralph_here("agents", "show", "claude", "--json", cwd=folder, env=env).json["program"])
+
+    assert found(home) == str(home / "bin" / "claude")
+    assert found(tmp_path) == ""
+
+
 @pytest.mark.client
 @pytest.mark.slow
-def test_the_real_claude_client(claude: Path, tmp_path: Path) -> None:
-    shown = ralph_here("agents", "show", "claude", "--json", cwd=tmp_path).json
-    assert shown["program"] == str(claude)
+def test_the_real_claude_client(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    program = tmp_path / "bin" / "claude"
+    program.symlink_to(CLIENT)
+    here = tmp_path / "here"
+    here.mkdir()
+    env = {"PATH": f"{program.parent}{os.pathsep}{os.environ['PATH']}"}
+    shown = ralph_here("agents", "show", "claude", "--json", cwd=here, env=env).json
+    assert shown["program"] == str(program)
     assert shown["version"].startswith("2.")
-    listed = ralph_here("agents", "list", cwd=tmp_path).out
-    assert f"Claude Code {shown['version']}, no login: " in listed
-    done = ralph_here("agents", "test", "claude", "--only", "limit", "--only", "guard", cwd=tmp_path)
+    assert f"Claude Code {shown['version']}, no login: " in ralph_here("agents", "list", cwd=here, env=env).out
+    done = ralph_here("agents", "test", "claude", "--only", "limit", "--only", "guard", cwd=here, env=env)
     assert (done.code, done.out.splitlines()[-1]) == (0, "2 scenarios passed, 0 failed"), done.out

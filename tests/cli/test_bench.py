@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,20 +21,55 @@ def acme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return install_acme(tmp_path, monkeypatch)
 
 
-@pytest.mark.slow
-def test_agents_are_compared_in_a_table(acme: Path, tmp_path: Path) -> None:
-    """The same client thrice: with a cost of its own, with one from list prices, and with none."""
-    done = ralph_here("bench", "acme", "acme/gpt-5", "acme/scripted", "acme", cwd=tmp_path)
-    assert done.code == 0, done.out + done.err
-    head, *rows = [line.split() for line in done.out.splitlines()]
-    assert " ".join(head) == HEAD
-    three, seconds = ["3", "of", "3"], [row[-2:] for row in rows]
-    assert [row[:-2] for row in rows] == [
-        ["acme", *three, "1", "11", "1,320", "$0.0110"],
-        ["acme/gpt-5", *three, "1", "11", "1,320", "~$0.0036"],
-        ["acme/scripted", *three, "1", "11", "1,320", "unknown"],
+def score(**values: Any) -> bench.Score:
+    known: dict[str, Any] = {
+        "agent": "acme",
+        "model": "",
+        "done": 3,
+        "stories": 3,
+        "false_claims": 1,
+        "sessions": 4,
+        "calls": 11,
+    }
+    more = {"tokens": 1320, "reports_usage": True, "cost_usd": 0.011, "seconds": 20.84, "code": 0}
+    return bench.Score(**(known | more | values))
+
+
+def rows(text: str) -> list[str]:
+    return [" ".join(line.split()) for line in text.splitlines()]
+
+
+def test_what_is_estimated_is_marked_and_what_is_not_known_is_not_invented(
+    acme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scores = {
+        "": score(),
+        "m": score(model="m", cost_usd=0.0036, is_estimated=True),
+        "n": score(model="n", cost_usd=None, calls=None, reports_usage=False, tokens=0),
+        "o": score(model="o", done=1, code=5, problem="it broke", kept="/folder"),
+    }
+    monkeypatch.setattr("ralph.cli.bench.run_bench", lambda _, model, **__: scores[model])
+    done = ralph_here("bench", "acme", "acme/m", "acme/n", "acme/o", "acme", cwd=tmp_path)
+    assert rows(done.out) == [
+        HEAD,
+        "acme 3 of 3 1 11 1,320 $0.0110 20.8 s",
+        "acme/m 3 of 3 1 11 1,320 ~$0.0036 20.8 s",
+        "acme/n 3 of 3 1 unknown unknown unknown 20.8 s",
+        "acme/o 1 of 3 1 11 1,320 $0.0110 20.8 s",
     ]
-    assert all(unit == "s" and float(number) > 0 for number, unit in seconds)
+    assert done.code == 1
+    assert "acme: it broke; its folder was kept: /folder" in done.err
+
+
+@pytest.mark.slow
+def test_agents_are_compared_on_the_same_stories(acme: Path, tmp_path: Path) -> None:
+    """The same client twice: it reports the cost of its own model, the other is estimated."""
+    done = ralph_here("bench", "acme", "acme/gpt-5", cwd=tmp_path)
+    assert done.code == 0, done.out + done.err
+    head, first, second = rows(done.out)
+    assert head == HEAD
+    assert first.startswith("acme 3 of 3 1 11 1,320 $0.0110 ")
+    assert second.startswith("acme/gpt-5 3 of 3 1 11 1,320 ~$0.0036 ")
     assert "on a scripted model: only clients are compared" in done.err
     assert not [*tmp_path.glob("ralph-bench-*")]
 
@@ -42,12 +78,13 @@ def test_agents_are_compared_in_a_table(acme: Path, tmp_path: Path) -> None:
 def test_an_agent_that_fails_is_told_with_its_folder(acme: Path, tmp_path: Path) -> None:
     text = acme.read_text()
     acme.write_text(text.replace("done = subprocess.run(command", "done = subprocess.run('true'"))
-    done = ralph_here("bench", "acme", "--json", cwd=tmp_path)
-    [score] = done.json
+    done = ralph_here("bench", "acme/scripted", "--json", cwd=tmp_path)
+    [found] = done.json
     assert done.code == 1
-    assert (score["done"], score["stories"], score["agent"]) == (0, 3, "acme")
-    assert score["problem"]
-    assert (Path(score["kept"]) / "output").is_file()
+    assert (found["agent"], found["model"], found["done"], found["stories"]) == ("acme", "scripted", 0, 3)
+    assert found["cost_usd"] is None
+    assert found["problem"]
+    assert (Path(found["kept"]) / "output").is_file()
 
 
 @pytest.mark.parametrize(
@@ -92,10 +129,11 @@ def test_the_scripted_solution_meets_the_check_and_nothing_does_not(
 @pytest.mark.slow
 def test_the_real_claude_client(tmp_path: Path) -> None:
     program = tmp_path / "bin" / "claude"
-    program.parent.mkdir()
+    for folder in (program.parent, tmp_path / "here"):
+        folder.mkdir()
     program.symlink_to(CLIENT)
     path = f"{program.parent}{os.pathsep}{os.environ['PATH']}"
-    [score] = ralph_here("bench", "claude", "--json", cwd=tmp_path, env={"PATH": path}).json
-    assert (score["done"], score["false_claims"], score["problem"]) == (3, 1, "")
-    assert score["cost_usd"] > 0
-    assert not score["is_estimated"]
+    [found] = ralph_here("bench", "claude", "--json", cwd=tmp_path / "here", env={"PATH": path}).json
+    assert (found["done"], found["false_claims"], found["problem"]) == (3, 1, "")
+    assert found["cost_usd"] > 0
+    assert not found["is_estimated"]

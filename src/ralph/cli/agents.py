@@ -135,15 +135,21 @@ def _program(agent: Agent) -> str:
     if not traits_of(agent).install:
         return ""
     try:
-        return agent.find(_session(), os.environ.get("PATH", ""))
+        return agent.find(session_for(), os.environ.get("PATH", ""))
     except SetupError:
         return ""
 
 
-def _session(program: str = "") -> Session:
-    """For finding a program. A path is made absolute: trials run in folders of their own."""
+def session_for(program: str = "") -> Session:
+    """For finding a program. A path is made absolute: trials run in folders of their own.
+
+    No program is searched inside the working directory, which may be somebody else's project; except in the home
+    folder and above it, where clients are often installed.
+    """
+    here, own = Path.cwd(), home(os.environ)
     given = str(Path(program).expanduser().absolute()) if "/" in program else program
-    return Session(prompt="", cwd=Path.cwd(), command=(given,) if given else ())
+    cwd = Path("/nonexistent") if own.is_relative_to(here) else here
+    return Session(prompt="", cwd=cwd, command=(given,) if given else ())
 
 
 def _known(agent: Agent, program: str, version: str) -> Known:
@@ -186,7 +192,7 @@ def test_agent(args: Namespace) -> int:
         if name not in BY_NAME:
             raise UsageError(f"unknown scenario {one_line(repr(name), 60)}", hint=f"one of {', '.join(BY_NAME)}")
     rehearsal_of(agent, "http://127.0.0.1:9")
-    program = agent.find(_session(args.program), os.environ.get("PATH", ""))
+    program = agent.find(session_for(args.program), os.environ.get("PATH", ""))
     version = version_of(program, os.environ, 15.0)
     if not args.json:
         note(f"{agent.TITLE} {version} ({program}), on a scripted model")

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 from argparse import Namespace
 from collections.abc import Iterator
-from pathlib import Path
 
 from ralph.agents.registry import AGENTS
 from ralph.agents.registry import agent as find_agent
+from ralph.cli.agents import session_for
 from ralph.cli.output import emit_json, note, paint, say_raw, warn
 from ralph.core.agent_traits import login_of, traits_of
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.fallback import parts
-from ralph.core.ports import Agent, Session
+from ralph.core.ports import Agent
 from ralph.host.process.table import require_process_control
 from ralph.state.places import home
 from ralph.trial.bench import Score, run_bench
@@ -60,7 +60,7 @@ def _chosen(word: str, *, spend: bool) -> tuple[Agent, str]:
         )
     if not spend:
         rehearsal_of(agent, "http://127.0.0.1:9")
-    agent.find(Session(prompt="", cwd=Path.cwd()), os.environ.get("PATH", ""))
+    agent.find(session_for(), os.environ.get("PATH", ""))
     if not spend:
         return agent, model
     traits, login = traits_of(agent), login_of(agent, os.environ, home(os.environ))

@@ -177,5 +177,5 @@ def serve(turns: list[Turn], log: Path, port: int = 0) -> tuple[ThreadingHTTPSer
     handler = type("Scripted", (Handler,), {"script": Script(turns, log)})
     server = ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     return server, f"http://127.0.0.1:{server.server_port}"

@@ -121,4 +121,4 @@ def _type(schema: Values) -> str:
 def _filler(schema: Values) -> Any:
     if schema.get("enum"):
         return schema["enum"][0]
-    return _FILLERS.get(_type(schema), "a trial")
+    return _FILLERS.get(_type(schema), "Part of a trial")
