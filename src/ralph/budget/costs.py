@@ -55,6 +55,8 @@ class Receipt(Struct, frozen=True, kw_only=True):
     """Mode of the iteration; `plan` for a planning session."""
     outcome: str
     """The verdict; empty while it is active, or if it was killed."""
+    agent: str
+    """Of its last session; empty: unknown."""
     model: str
     tokens: Tokens
     usd: float | None
@@ -192,7 +194,8 @@ class _Reader:
             case AgentStarted():
                 one.running, one.is_reserved = event, False
             case AgentEnded(outcome=outcome):
-                one.sessions.append((outcome, None))
+                by = outcome.agent or (one.running.agent if one.running else "") or self._agent
+                one.sessions.append((msgspec.structs.replace(outcome, agent=by), None))
                 one.running = None
             case Charged():
                 last = one.sessions.pop()[0] if one.sessions and one.sessions[-1][1] is None else Outcome()
@@ -227,6 +230,7 @@ class _Reader:
                 story=one.started.story,
                 mode="plan" if one.plans else one.started.mode.value,
                 outcome=outcome,
+                agent=next((answer.agent for answer, _ in reversed(sessions) if answer.agent), self._agent),
                 model=next((answer.model for answer, _ in reversed(sessions) if answer.model), ""),
                 tokens=tokens,
                 usd=sum(known) if len(known) == len(costs) else None,

@@ -25,6 +25,7 @@ from ralph.workspace.runs import chosen_plans
 
 _BY: dict[str, Callable[[Receipt], str]] = {
     "story": lambda receipt: receipt.story or f"({receipt.mode})",
+    "agent": lambda receipt: receipt.agent or "(unknown)",
     "model": lambda receipt: receipt.model or "(unknown)",
     "day": lambda receipt: time.strftime("%Y-%m-%d", time.localtime(receipt.at)),
     "run": lambda receipt: receipt.run,
@@ -121,9 +122,13 @@ def _receipts(args: Namespace, found: Gathered) -> int:
         how = receipt.outcome or "no end recorded"
         took = duration(receipt.seconds)
         say(f"  {receipt.iteration:>3}  {moment(receipt.at)}  {what:<24} {how:<13} {cost:>10}  {took}")
-        say(f"       {_classes(receipt.tokens)}  {one_line(receipt.model, 40)}".rstrip(), "dim")
+        say(f"       {_classes(receipt.tokens)}  {_who(receipt)}".rstrip(), "dim")
     say(f"total  {_sums(whole)}", "bold")
     return 0
+
+
+def _who(receipt: Receipt) -> str:
+    return one_line(" ".join(filter(None, (receipt.agent, receipt.model))), 60)
 
 
 def _overview(args: Namespace, root: Path, repo: Repo | None, found: Gathered) -> int:

@@ -19,7 +19,7 @@ from ralph.cli.plain_view import RUNNING_ITERATIONS, checks_line, describe, posi
 from ralph.cli.screen import Row, Screen, row
 from ralph.cli.show import MARKS, cells, cut, progress_bar
 from ralph.cli.words import duration, foreseen, money, seconds, tokens
-from ralph.cli.worker_lines import queue_lines, result_lines, worker_lines
+from ralph.cli.worker_lines import queue_lines, recorded, result_lines, worker_lines
 from ralph.core.agent import Tokens
 from ralph.core.events import AgentStarted, IterationEnded, IterationStarted, Record, RunEnded
 from ralph.core.history import History, fold
@@ -148,18 +148,19 @@ class LiveView:
         workers = worker_lines(state, now, max(left - len(queue) - len(results), 1), self._used)
         return [*head, *(_in_columns(room, *line) for line in (*workers, *queue, *results)), *tail]
 
-    def _used(self, activity: Activity) -> tuple[Tokens, float | None]:
+    def _used(self, activity: Activity) -> tuple[Tokens, float | None, bool]:
         """Of an iteration: the sessions that have ended, and an estimate for the running one."""
-        used, cost = activity.tokens, activity.cost_usd
+        used, cost, is_estimate = recorded(activity)
         stream = self._streams.get(activity.agent.iteration) if activity.agent else None
         if stream is not None:
             used += stream.tokens
-            cost = cost if stream.cost_usd is None else (cost or 0) + stream.cost_usd
-        return used, cost
+            if (more := stream.cost_usd) is not None:
+                cost, is_estimate = (cost or 0) + more, True
+        return used, cost, is_estimate
 
     def _progress(self, room: int, now: float) -> Row:
         state = self._state
-        used, cost, is_estimate = state.tokens, state.cost_usd, False
+        used, cost, is_estimate = state.tokens, state.cost_usd, state.is_estimated
         for number, stream in self._streams.items():
             if number not in state.parallel.open or state.parallel.open[number].agent is None:
                 continue
@@ -170,7 +171,7 @@ class LiveView:
         if used.total:
             facts.append(tokens(used))
         if cost is not None:
-            facts.append(f"{'about ' if is_estimate else ''}{money(cost)}")
+            facts.append(money(cost, is_estimate))
         bar = progress_bar(state.done, state.total, 20)
         return row(room, (f"{bar} {'story' if state.total == 1 else 'stories'} ", "bold"), (" · ".join(facts), "dim"))
 

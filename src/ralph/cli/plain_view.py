@@ -313,8 +313,9 @@ def _ended(event: IterationEnded, state: RunState) -> str:
     facts = [*([shown] if shown else []), duration(event.seconds)]
     if event.tokens.total:
         facts.append(tokens(event.tokens))
-    if event.cost_usd is not None:
-        facts.append(money(event.cost_usd))
+    usd, is_estimated = state.last_cost
+    if usd is not None:
+        facts.append(money(usd, is_estimated))
     if event.commit:
         facts.append(f"commit {event.commit[:9]}")
     if is_rescued(event):

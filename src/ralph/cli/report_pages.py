@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from html import escape
 
 from ralph.cli.show import grades_line
@@ -67,11 +67,14 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     in_agent = f", {duration(report.agent_seconds)} {among}" if report.iterations else ""
     yield "time", f"{duration(end.seconds)}{in_agent}"
     unknown = f" and {plural(report.unknown_costs, 'session')} of unknown cost" if report.unknown_costs else ""
-    cost = f"{money(report.cost_usd)}{unknown if report.cost_usd is not None else ''}, {report.tokens:,} tokens"
+    unknown = unknown if report.cost_usd is not None else ""
+    cost = f"{money(report.cost_usd, report.cost_is_estimated)}{unknown}, {report.tokens:,} tokens"
     is_started = report.iterations or any(story.state == "in progress" for story in report.stories)
     yield "cost", cost.removeprefix("cost ") if is_started else "nothing: no session was started"
     verdicts = ", ".join(f"{count} {kind}" for kind, count in report.verdicts.items())
     yield "iterations", f"{report.iterations}{f' ({verdicts})' if verdicts else ''}"
+    if len(report.agents) > 1:
+        yield "agents", agents_line(report.agents)
     if report.queue.candidates:
         yield "queue", queue_facts(report)
     if report.branch:
@@ -86,12 +89,17 @@ def facts(report: Report) -> Iterator[tuple[str, str]]:
     yield "next", end.next
 
 
+def agents_line(agents: Mapping[str, int]) -> str:
+    """`claude 3 iterations, codex 1 iteration`"""
+    return ", ".join(f"{one_line(name, 40)} {plural(count, 'iteration')}" for name, count in agents.items())
+
+
 def story_facts(story: StoryReport) -> str:
     parts = []
     if story.iterations:
         parts.append(plural(story.iterations, "iteration"))
         parts.append(duration(story.seconds))
-        parts.append(money(story.cost_usd))
+        parts.append(money(story.cost_usd, story.cost_is_estimated))
     if story.files:
         parts.append(f"+{story.added} −{story.removed} in {plural(len(story.files), 'file')}")
     if story.returned:
@@ -101,7 +109,9 @@ def story_facts(story: StoryReport) -> str:
 
 
 def proof_lines(story: StoryReport) -> Iterator[str]:
-    """The grade of a story, what proves it, and what was not examined."""
+    """Who did it, if several agents worked; the grade of a story, what proves it, and what was not examined."""
+    if story.by:
+        yield one_line(", ".join(story.by), 300)
     if story.grade:
         names = ", ".join(one_line(name, 100) for name in story.witnesses[:_MOST_WITNESSES])
         more = f" and {len(story.witnesses) - _MOST_WITNESSES} more" if len(story.witnesses) > _MOST_WITNESSES else ""

@@ -81,7 +81,7 @@ def _table(figures: Figures) -> Iterator[str]:
     yield ""
     yield f"{'':<14} {'sessions':>8} {'time':>11} {'tokens':>11} {'money':>13}"
     for mode, effort in figures.effort.items():
-        took, cost = duration(effort.seconds), money(effort.usd)
+        took, cost = duration(effort.seconds), money(effort.usd, effort.is_estimated, effort.unknown)
         yield f"{mode:<14} {effort.calls:>8} {took:>11} {effort.tokens:>11,} {cost:>13}"
     review, work = figures.review, figures.work
     if review.calls and work.calls:
@@ -103,7 +103,7 @@ def _spent(effort: Effort) -> str:
     if effort.tokens:
         parts.append(f"{effort.tokens / 1000:.1f}k tokens")
     if effort.usd is not None:
-        parts.append(money(effort.usd))
+        parts.append(money(effort.usd, effort.is_estimated, effort.unknown))
     return ", ".join(parts)
 
 
@@ -163,7 +163,8 @@ def _row(name: str, state: RunState) -> dict[str, object]:
         "iterations": state.count,
         "tokens": state.tokens.total,
         "cost_usd": state.cost_usd,
-        "cost": money(state.cost_usd),
+        "cost_is_estimated": state.is_estimated,
+        "cost": money(state.cost_usd, state.is_estimated),
         "commits": len(state.commits),
         "workers": len(state.parallel.known),
         "returned": state.returned,

@@ -126,14 +126,15 @@ def _with_state(opened: OpenPlan, story: str, state: State) -> OpenPlan:
     return change(opened, loaded=change(opened.loaded, plan=change(opened.plan, stories=stories)))
 
 
-def _so_far(now: RunState) -> tuple[Tokens, float | None]:
-    """The tokens and cost of the run, with an estimate for the running sessions."""
-    used, cost = now.tokens, now.cost_usd
+def _so_far(now: RunState) -> tuple[Tokens, float | None, bool]:
+    """The tokens and cost of the run, with an estimate for the running sessions, and whether the cost has one."""
+    used, cost, is_estimate = now.tokens, now.cost_usd, now.is_estimated
     for session in running_sessions(now, os.environ):
         used += session.tokens
-        cost = cost if session.cost_usd is None else (cost or 0) + session.cost_usd
+        if (more := session.cost_usd) is not None:
+            cost, is_estimate = (cost or 0) + more, True
         session.close()
-    return used, cost
+    return used, cost, is_estimate
 
 
 def _pending(now: RunState) -> str:
@@ -179,7 +180,7 @@ def _last_run_document(last: LastRun | None) -> dict[str, object] | None:
 
 
 def _running_document(now: RunState) -> dict[str, object]:
-    used, cost = _so_far(now)
+    used, cost, is_estimate = _so_far(now)
     current = now.current
     return {
         "iteration": current.iteration if current else None,
@@ -191,6 +192,7 @@ def _running_document(now: RunState) -> dict[str, object]:
         "iterations_done": now.count,
         "tokens": used.total,
         "cost_usd": cost,
+        "cost_is_estimated": is_estimate,
         "pending": _pending(now) or None,
         **workers_document(now),
     }
@@ -247,8 +249,8 @@ def _progress(now: RunState) -> Iterator[str]:
     checks = "" if now.is_parallel and now.current else checks_line(now, time.time())
     if checks:
         yield f"{checks[:1].upper()}{checks[1:]}"
-    used, cost = _so_far(now)
-    facts = [plural(now.count, "iteration"), *([tokens(used)] if used.total else []), money(cost)]
+    used, cost, is_estimate = _so_far(now)
+    facts = [plural(now.count, "iteration"), *([tokens(used)] if used.total else []), money(cost, is_estimate)]
     yield f"So far: {', '.join(facts)}"
     if returned := returned_line(now):
         yield f"Returned by the merge queue: {returned}"

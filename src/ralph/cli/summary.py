@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ralph.cli.output import paint, say_raw
 from ralph.cli.plain_view import refused
-from ralph.cli.report_pages import WHERE
+from ralph.cli.report_pages import WHERE, agents_line
 from ralph.cli.runs import review_lines
 from ralph.cli.show import grades_line, progress_bar
 from ralph.cli.words import duration, exceptions, money, tokens
@@ -59,8 +59,10 @@ def summary(state: RunState, figures: Figures | None = None, left_on: str = "") 
     in_agent = f", {duration(state.agent_seconds)} {among}" if state.count else ""
     yield f"  {'time':<10} {duration(state.now - state.started_at)}{in_agent}"
     more = f" and {plural(state.unknown_costs, 'session')} of unknown cost" if state.unknown_costs else ""
-    cost = f"{money(state.cost_usd)}{more if state.cost_usd is not None else ''}"
+    cost = f"{money(state.cost_usd, state.is_estimated)}{more if state.cost_usd is not None else ''}"
     yield f"  {'used':<10} {f'{tokens(state.tokens)}, {cost}' if state.count else 'nothing: no session was started'}"
+    if len(state.agents) > 1:
+        yield f"  {'agents':<10} {agents_line(state.agents)}"
     for title, line in zip(("reviews", ""), review_lines(figures) if figures else (), strict=False):
         yield f"  {title:<10} {line}"
     if outside := next((note.text for note in state.notes if note.text.startswith(OUTSIDE_NOTE)), ""):

@@ -52,8 +52,9 @@ def tokens(count: Tokens) -> str:
     return f"{total / 1000:.1f}k tokens" if total < 1_000_000 else f"{total / 1_000_000:.2f}M tokens"
 
 
-def money(usd: float | None) -> str:
-    return "cost unknown" if usd is None else f"${usd:.2f}"
+def money(usd: float | None, is_estimated: bool = False, unknown: int = 0) -> str:
+    """`$1.20`; `~$1.20` if a part is estimated at list prices; `$1.20 +?` if some sessions are of unknown cost."""
+    return "cost unknown" if usd is None else f"{'~' if is_estimated else ''}${usd:.2f}{' +?' if unknown else ''}"
 
 
 def clock(t: float) -> str:

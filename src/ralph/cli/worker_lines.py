@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from ralph.cli.output import paint
 from ralph.cli.show import cells, pad
-from ralph.cli.words import STYLES, duration, seconds
+from ralph.cli.words import STYLES, duration, money, seconds
 from ralph.core.agent import Tokens
 from ralph.core.events import AnyEvent, IterationEnded
 from ralph.core.text import one_line, plural
@@ -22,8 +22,8 @@ _MOST_NAMES = 3
 
 Line = tuple[str, str]
 """A line and its style."""
-Used = Callable[[Activity], tuple[Tokens, float | None]]
-"""The tokens and the cost of an iteration so far."""
+Used = Callable[[Activity], tuple[Tokens, float | None, bool]]
+"""The tokens and the cost of an iteration so far, and whether a part of the cost is estimated."""
 
 
 def prefix(event: AnyEvent, state: RunState) -> str:
@@ -39,9 +39,9 @@ def prefix(event: AnyEvent, state: RunState) -> str:
     return paint(f"[{started.worker or 'run'} {name}]", "dim") + " "
 
 
-def recorded(activity: Activity) -> tuple[Tokens, float | None]:
+def recorded(activity: Activity) -> tuple[Tokens, float | None, bool]:
     """What the journal has about an iteration: sessions that have ended."""
-    return activity.tokens, activity.cost_usd
+    return activity.tokens, activity.cost_usd, activity.is_estimated
 
 
 def worker_lines(state: RunState, now: float, most: int | None = None, used: Used = recorded) -> Iterator[Line]:
@@ -107,11 +107,11 @@ def _check_name(name: str) -> str:
     return one_line(name, 60)
 
 
-def _amount(used: Tokens, usd: float | None) -> str:
-    """`12.1k $0.10`"""
+def _amount(used: Tokens, usd: float | None, is_estimated: bool = False) -> str:
+    """`12.1k $0.10`, or `12.1k ~$0.10`"""
     total = used.total
     short = str(total) if total < 1000 else f"{total / 1000:.1f}k" if total < 1_000_000 else f"{total / 1_000_000:.1f}M"
-    return " ".join([*([short] if total else []), *([f"${usd:.2f}"] if usd is not None else [])])
+    return " ".join([*([short] if total else []), *([money(usd, is_estimated)] if usd is not None else [])])
 
 
 def queue_lines(state: RunState, now: float, most: int | None = None) -> Iterator[Line]:
@@ -236,4 +236,5 @@ def _open_document(activity: Activity) -> dict[str, object]:
         "call": activity.call or None,
         "tokens": activity.tokens.total,
         "cost_usd": activity.cost_usd,
+        "cost_is_estimated": activity.is_estimated,
     }

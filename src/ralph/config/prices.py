@@ -11,7 +11,9 @@ from msgspec import Struct
 
 from ralph.core.agent import Tokens
 
-_VENDOR = re.compile(r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|azure|bedrock|vertex_ai|openrouter)[./]", re.IGNORECASE)
+_VENDOR = re.compile(
+    r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|azure|bedrock|vertex_ai|openrouter|google|gemini)[./]", re.IGNORECASE
+)
 _VERSION = re.compile(
     r"(?:-\d{8}|-\d{4}-\d{2}-\d{2}|@\d{8}|@latest|-latest|-v\d+(?::\d+)?|:\d+|\[\d+[km]\])$", re.IGNORECASE
 )

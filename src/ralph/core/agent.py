@@ -189,6 +189,8 @@ class Outcome(Struct, frozen=True):
     """Tokens read and written by the model since the last result: all that is known about a session that was
     stopped."""
     uses: tuple[ModelUse, ...] = ()
+    agent: str = ""
+    """Whose process it was; empty in journals of older versions."""
 
     @property
     def used(self) -> Tokens:

@@ -49,6 +49,7 @@ class RunStarted(Event, frozen=True, kw_only=True):
     calls: tuple[float, ...] = ()  # when earlier runs started agents, within the last hour
     used: tuple[tuple[float, int], ...] = ()  # how many tokens they used when, within the last hour
     heard: tuple[Limit, ...] = ()  # the last reported state of usage windows that have not reset since
+    authors: dict[str, str] = {}  # noqa: RUF012 - by story: the choice that did the work of earlier runs, if not the first
 
 
 class SeenStory(Struct, frozen=True):  # what `decide` and the views need
@@ -333,6 +334,7 @@ class IterationEnded(Event, frozen=True, kw_only=True):
     seconds: float = 0
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
+    agent: str = ""
     model: str = ""
     files: tuple[str, ...] = ()
     commit: str = ""

@@ -112,11 +112,11 @@ class AgentRunner:
         self._time_left = time_left
         """Seconds the run has left. None: no time limit."""
         self._canary = canary
-        self._has_worked = False
-        """A session of this run has ended well: its key was accepted."""
-        self._was_refused = False
-        self._window = 0
-        """Size of the model's context window, as reported by an earlier session of this run."""
+        self._have_worked: set[str] = set()
+        """Agents of which a session of this run has ended well: their keys were accepted."""
+        self._refused: set[str] = set()
+        self._windows: dict[tuple[str, str], int] = {}
+        """Size of the context window of an agent's model, as reported by an earlier session of this run."""
         self._agent = agent
         self._journal = journal
         self._stop = stop
@@ -138,8 +138,9 @@ class AgentRunner:
             return Ended(How.FAILED_TO_START, detail=_beside(alive)), Outcome()
         session = msgspec.structs.replace(session, folder=self._client_folder(session, step))
         launch = agent.launch(session, program)
+        who = agent.NAME, session.model
         _lay_out(launch, session.folder)
-        watch = HookWatch(session.hooks, self._canary, self._window) if session.hooks else None
+        watch = HookWatch(session.hooks, self._canary, self._windows.get(who, 0)) if session.hooks else None
         calls = CallLog(time.time())
         listener = Listener(
             agent.reader(),
@@ -148,7 +149,7 @@ class AgentRunner:
             self._promise,
             watch,
             calls,
-            trusts_key=self._has_worked,
+            trusts_key=agent.NAME in self._have_worked,
         )
         started: list[ProcessId] = []
         signs = SignsOfLife(
@@ -225,12 +226,15 @@ class AgentRunner:
             if session.task.mode is Mode.EXAM:  # it must not read the history, so there is nothing to allow
                 theirs = tuple(denial for denial in theirs if not denial.subject.startswith("git "))
             listener.outcome = msgspec.structs.replace(listener.outcome, denials=theirs)
-        self._window = listener.outcome.window or self._window
+        if listener.outcome.window:
+            self._windows[who] = listener.outcome.window
         ended = _ended(ending)
         if listener.is_torn and not listener.outcome.finished:
             ended = msgspec.structs.replace(ended, detail=f"{ended.detail}\n{_TORN}".strip())
             listener.outcome = msgspec.structs.replace(listener.outcome, note=listener.outcome.note or _TORN)
-        listener.outcome = self._once_more(_understood(listener.outcome, ended, agent.NAME))
+        listener.outcome = self._once_more(_understood(listener.outcome, ended, agent.NAME), agent.NAME)
+        model = listener.outcome.model or session.model
+        listener.outcome = msgspec.structs.replace(listener.outcome, agent=agent.NAME, model=model)
         if watch is not None and (command := watch.tests_failed()):
             listener.outcome = msgspec.structs.replace(listener.outcome, tests_failed=command)
         if watch is not None:
@@ -253,15 +257,15 @@ class AgentRunner:
         remove_tree(folder)
         return folder
 
-    def _once_more(self, outcome: Outcome) -> Outcome:
+    def _once_more(self, outcome: Outcome, agent: str) -> Outcome:
         """A service can refuse a good key for a moment. After sessions that worked, one more is started."""
         if outcome.trouble is not Trouble.AUTHENTICATION:
-            self._has_worked |= outcome.finished and outcome.ok
-            self._was_refused = False
+            self._have_worked |= {agent} if outcome.finished and outcome.ok else set()
+            self._refused.discard(agent)
             return outcome
-        if not self._has_worked or self._was_refused:
+        if agent not in self._have_worked or agent in self._refused:
             return outcome
-        self._was_refused = True
+        self._refused.add(agent)
         again = time.time() + _REFUSAL_PAUSE
         return msgspec.structs.replace(outcome, trouble=Trouble.REFUSED, resets_at=again)
 

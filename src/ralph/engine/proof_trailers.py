@@ -1,5 +1,6 @@
 """A proof as commit trailers: what remains of it where the state folder is missing. Pure.
 
+Ralph-Agent: codex Ralph-Model: gpt-5.5 (who did it, and what its client says or was told about the model)
 Ralph-Plan: .ralph/shop/prd.json Ralph-Verdict: done Ralph-Tree: 4b825dc642cb Ralph-Check-Set: 9f86d081884c7d65
 Ralph-Check: passed exit=0 time=1.24s output=e3b0c44298fc pytest -q Ralph-Checks: 14 run, 14 passed, 4 not listed
 Ralph-Grade: witnessed Ralph-Witness: tests/test_a.py::test_b Ralph-Proof: checkout
@@ -19,6 +20,7 @@ DONE = "done"
 PLAN, VERDICT, TREE, CHECK_SET = "Ralph-Plan", "Ralph-Verdict", "Ralph-Tree", "Ralph-Check-Set"
 CHECK, CHECKS = "Ralph-Check", "Ralph-Checks"
 AGENT_COMMIT = "Ralph-Agent-Commit"
+AGENT, MODEL = "Ralph-Agent", "Ralph-Model"
 GRADE, WITNESS, WHERE = "Ralph-Grade", "Ralph-Witness", "Ralph-Proof"
 _MOST_WITNESSES = 3
 _MOST_CHECKS = 10
@@ -42,6 +44,8 @@ def written(evidence: Evidence, verdict: Verdict, tree: str, plan: str, commits:
     found: Trailers = {VERDICT: (DONE if verdict.completes else verdict.kind.value,)}
     if plan:
         found = {PLAN: (one_line(plan),)} | found
+    who = {AGENT: evidence.outcome.agent, MODEL: evidence.outcome.model}
+    found |= {key: (one_line(name, _LONGEST_NAME),) for key, name in who.items() if name.strip()}
     if commits:
         found |= {AGENT_COMMIT: tuple(commits[-_MOST_COMMITS:])}
     found |= {GRADE: (verdict.grade,)} if verdict.grade else {}

@@ -358,6 +358,7 @@ def finish(
         seconds=round(max(run.control.clock() - attempt.begun, 0), 3),
         tokens=outcome.used,
         cost_usd=outcome.cost_usd,
+        agent=outcome.agent,
         model=outcome.model,
         files=evidence.changed[:100],
         commit=commit,

@@ -74,6 +74,12 @@ class RunState:
         self._red_merged = 0
         self.tokens = Tokens()
         self.cost_usd: float | None = None
+        self.is_estimated = False
+        """A part of the cost is estimated at list prices."""
+        self.last_cost: tuple[float | None, bool] = None, False
+        """Of the iteration that ended last, and whether a part of it is estimated."""
+        self.agents: dict[str, int] = {}
+        """Finished iterations by agent."""
         self.unknown_costs = 0
         """Sessions whose cost is unknown."""
         self.first_forecast: Foreseen | None = None
@@ -189,7 +195,7 @@ class RunState:
                 if micros(outcome.cost_usd) is not None:
                     self._spend(outcome.cost_usd or 0, activity)
             case Charged(basis=Basis.ESTIMATED, usd=usd) if usd is not None:
-                self._spend(usd - activity.reported, activity)
+                self._spend(usd - activity.reported, activity, is_estimated=True)
             case Charged(basis=Basis.UNKNOWN):
                 self.unknown_costs += 1
             case Foreseen():
@@ -202,6 +208,8 @@ class RunState:
                 if commit not in self.commits:  # a commit recorded before a kill is recorded again
                     self.commits.append(commit)
             case IterationEnded():
+                usd = event.cost_usd if activity.cost_usd is None else activity.cost_usd
+                self.last_cost = usd, activity.is_estimated
                 self._finished(event)
             case WaitStarted():
                 self.waiting = event
@@ -231,9 +239,10 @@ class RunState:
                 self.paused_since = None
                 self.parallel.close()
 
-    def _spend(self, usd: float, activity: Activity) -> None:
+    def _spend(self, usd: float, activity: Activity, *, is_estimated: bool = False) -> None:
         self.cost_usd = (self.cost_usd or 0) + usd
-        activity.spend(usd)
+        self.is_estimated |= is_estimated
+        activity.spend(usd, is_estimated=is_estimated)
 
     def _plan(self, event: PlanSeen) -> None:
         if event.whole:
@@ -250,6 +259,8 @@ class RunState:
         clashes = self.parallel.clashes
         self._red_merged += bool(event.kind is Kind.RETURNED and clashes and clashes[-1].is_red)
         self.count += 1
+        if event.agent:
+            self.agents[event.agent] = self.agents.get(event.agent, 0) + 1
         if event.mode is Mode.EXAM:
             number = len(self.exams) + 1
             failure = f"round {number}: no result, {exam_failure(event.headline)}"

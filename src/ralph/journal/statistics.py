@@ -12,12 +12,14 @@ from ralph.core.changes import SetFields
 from ralph.core.events import (
     AgentEnded,
     AgentStarted,
+    Charged,
     IterationEnded,
     IterationStarted,
     Judged,
     Record,
     RunStarted,
 )
+from ralph.core.money import Basis
 from ralph.core.plan import Mode, State
 from ralph.core.review import AT_CAP, AT_STALEMATE, Finding, Ledger, ReviewStatus
 from ralph.core.verdict import Kind
@@ -32,6 +34,10 @@ class Effort(Struct, frozen=True):
     seconds: float = 0
     tokens: int = 0
     usd: float | None = None
+    is_estimated: bool = False
+    """A part of the cost is estimated at list prices."""
+    unknown: int = 0
+    """Sessions whose cost is unknown; their tokens are included."""
 
     def __add__(self, other: Effort) -> Effort:
         known = [usd for usd in (self.usd, other.usd) if usd is not None]
@@ -40,6 +46,8 @@ class Effort(Struct, frozen=True):
             round(self.seconds + other.seconds, 3),
             self.tokens + other.tokens,
             round(sum(known), 6) if known else None,
+            self.is_estimated or other.is_estimated,
+            self.unknown + other.unknown,
         )
 
 
@@ -116,6 +124,8 @@ class Tally:
         self._stories: dict[tuple[str, str], _Story] = {}
         self._plan = ""
         self._modes: dict[int, Mode] = {}
+        self._reported: dict[int, float] = {}
+        """By iteration: the cost that its last session reported."""
         self._verdicts: dict[int, Judged] = {}
         self._runs = self._iterations = self._not_believed = 0
         self._kinds: Counter[str] = Counter()
@@ -125,7 +135,7 @@ class Tally:
         match event := record.event:
             case RunStarted(plan=plan):
                 self._plan = plan
-                self._modes, self._verdicts = {}, {}
+                self._modes, self._verdicts, self._reported = {}, {}, {}
                 self._runs += 1
             case IterationStarted(iteration=number, mode=mode):
                 self._modes[number] = mode
@@ -134,6 +144,11 @@ class Tally:
                 self._spend(number, Effort(calls=1))
             case AgentEnded(iteration=number, ended=ended, outcome=outcome):
                 self._spend(number, Effort(0, ended.seconds, outcome.used.total, outcome.cost_usd))
+                self._reported[number] = outcome.cost_usd or 0
+            case Charged(iteration=number, basis=Basis.ESTIMATED, usd=usd) if usd is not None:
+                self._spend(number, Effort(usd=usd - self._reported.get(number, 0), is_estimated=True))
+            case Charged(iteration=number, basis=Basis.UNKNOWN):
+                self._spend(number, Effort(unknown=1))
             case Judged(iteration=number):
                 self._verdicts[number] = event
             case IterationEnded():

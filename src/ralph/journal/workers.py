@@ -56,6 +56,8 @@ class Activity(Struct):
     judged: Judged | None = None
     tokens: Tokens = Tokens()
     cost_usd: float | None = None
+    is_estimated: bool = False
+    """A part of the cost is: its agent reports tokens only."""
     reported: float = 0
     """The cost that the last session reported."""
     landed: int = 0
@@ -82,8 +84,9 @@ class Activity(Struct):
                 self.judged = event
                 self.check = self.checks_since = None
 
-    def spend(self, usd: float) -> None:
+    def spend(self, usd: float, *, is_estimated: bool = False) -> None:
         self.cost_usd = (self.cost_usd or 0) + usd
+        self.is_estimated |= is_estimated
 
     def _pause(self, t: float) -> None:
         self.check, self.checks_since = None, t if self.started else None

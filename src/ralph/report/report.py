@@ -23,6 +23,7 @@ from ralph.core.events import (
     RunStarted,
     SeenStory,
 )
+from ralph.core.money import Basis
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
 from ralph.core.proof import KEPT_UNPROVEN, Grade, Proof
@@ -90,6 +91,10 @@ class StoryReport(Struct, frozen=True, kw_only=True):
     seconds: float = 0
     tokens: int = 0
     cost_usd: float | None = None
+    cost_is_estimated: bool = False
+    """A part of it is estimated at list prices."""
+    by: tuple[str, ...] = ()
+    """Who did what, if several agents worked in the run: `implement by claude`, `review by codex/gpt-5.5`."""
     commits: tuple[StoryCommit, ...] = ()
     files: tuple[str, ...] = ()
     """Without the plan and Ralph's own files."""
@@ -130,7 +135,10 @@ class Report(Struct, frozen=True, kw_only=True):
     verdicts: dict[str, int]
     tokens: int
     cost_usd: float | None
+    cost_is_estimated: bool
     unknown_costs: int
+    agents: dict[str, int]
+    """Finished iterations by agent."""
     commits: int
     stories: tuple[StoryReport, ...]
     questions: tuple[Question, ...]
@@ -188,6 +196,8 @@ class _Work(Struct):
     seconds: float = 0
     tokens: int = 0
     cost_usd: float | None = None
+    is_estimated: bool = False
+    by: tuple[str, ...] = ()
     commits: dict[str, Committed] = {}
     doubts: tuple[str, ...] = ()
     proof: Proof | None = None
@@ -222,6 +232,8 @@ def make_report(
         verdicts={kind.value: count for kind, count in sorted(state.kinds.items())},
         tokens=state.tokens.total,
         cost_usd=state.cost_usd,
+        cost_is_estimated=state.is_estimated,
+        agents=state.agents,
         unknown_costs=state.unknown_costs,
         commits=len(state.commits),
         stories=stories,
@@ -251,8 +263,9 @@ def _work(records: Iterable[Record]) -> dict[str, _Work]:
         match event:
             case Committed():
                 mine.commits.setdefault(event.commit, event)
-            case Charged(usd=usd) if usd is not None:
+            case Charged(usd=usd, basis=basis) if usd is not None:
                 mine.cost_usd = (mine.cost_usd or 0) + usd
+                mine.is_estimated |= basis is Basis.ESTIMATED
             case Judged(evidence=evidence, verdict=verdict) if verdict.kind is Kind.ACCEPTED:
                 grave = (str(doubt) for doubt in evidence.suspicions if doubt.is_grave)
                 mine.doubts = tuple(dict.fromkeys((*mine.doubts, *grave)))
@@ -262,6 +275,9 @@ def _work(records: Iterable[Record]) -> dict[str, _Work]:
                 mine.seconds += ended.seconds
                 mine.tokens += ended.tokens.total
                 mine.asked = ended.question if ended.kind is Kind.BLOCKED else ""
+                if ended.agent:
+                    who = f"{ended.agent}/{ended.model}" if ended.model else ended.agent
+                    mine.by = tuple(dict.fromkeys((*mine.by, f"{ended.mode.value} by {who}")))
     return work
 
 
@@ -349,6 +365,8 @@ def _stories(
             seconds=round(mine.seconds, 3),
             tokens=mine.tokens,
             cost_usd=mine.cost_usd,
+            cost_is_estimated=mine.is_estimated,
+            by=mine.by if len(state.agents) > 1 else (),
             commits=tuple(listed),
             files=tuple(lines),
             added=sum(count[0] for count in lines.values()),

@@ -203,7 +203,7 @@ def runs_cost(parser: ArgumentParser) -> None:
       ralph runs cost --forecast            what the rest of the plan may take
     """
     shown = parser.add_mutually_exclusive_group()
-    shown.add_argument("--by", choices=("story", "model", "day", "run"), help="group by")
+    shown.add_argument("--by", choices=("story", "agent", "model", "day", "run"), help="group by")
     shown.add_argument("--receipts", action="store_true", help="one line per iteration")
     shown.add_argument("--forecast", action="store_true", help="forecast the rest of the plan")
     shown.add_argument("--reset", action="store_true", help="reset the budgets of the workspace and its stories")
