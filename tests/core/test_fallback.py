@@ -8,17 +8,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.core.agent import Limit, Outcome, Trouble
+from ralph.core.complexity import Level, complexity
 from ralph.core.events import AgentSaid, AnyEvent, IterationEnded, IterationStarted, Judged, RunStarted
 from ralph.core.evidence import Ended, Evidence, How
-from ralph.core.fallback import Bench, choose, explain, is_anybody_left, note, parts, paused_until, rests_until
+from ralph.core.fallback import (
+    Bench,
+    choose,
+    explain,
+    first_choice,
+    is_anybody_left,
+    note,
+    parts,
+    paused_until,
+    rests_until,
+    reviewer_parts,
+)
 from ralph.core.history import History, fold
-from ralph.core.moves import Wait
-from ralph.core.plan import Mode, Story
-from ralph.core.review import Review, ReviewStatus
+from ralph.core.moves import Stop, Wait
+from ralph.core.plan import Mode, Plan, Story
+from ralph.core.review import Ledger, Review, ReviewStatus
 from ralph.core.rules import Limits
 from ralph.core.verdict import Kind, Verdict
-from ralph.engine.usage_limit import usage
-from ralph.session.choice import Level, complexity
+from ralph.engine.decide import decide
+from ralph.engine.limits import transport
+from ralph.engine.usage_limit import still_to_wait_for, usage
 
 LIMITS = Limits(fallback=("sonnet", "other"), fallback_after=2, fallback_cooldown=600)
 
@@ -233,3 +246,94 @@ def test_a_reviewer_stays_somebody_else_than_the_author() -> None:
     bench = after(begun(same), *iteration(Kind.LIMIT, resets_at=5000), *iteration(Kind.ACCEPTED, "codex"))
     assert paused_until(bench, same, "A", Mode.REVIEW, 1000) == 5000, "codex is the reviewer, but wrote this one"
     assert choose(bench, same, "A", 6000, Mode.REVIEW) == "claude"
+
+
+# Several vendors.
+
+VENDORS = Limits(fallback=("bob",), fallback_after=2, fallback_cooldown=600, agents={"": "ada", "bob": "bob"})
+
+
+def test_a_service_that_cannot_be_reached_is_left_alone_for_a_while() -> None:
+    once = after(*iteration(Kind.TRANSPORT))
+    assert choose(once, VENDORS, "A", 1000) == "", "one failure is bad luck"
+    twice = after(*iteration(Kind.TRANSPORT), *iteration(Kind.TRANSPORT))
+    assert [choose(twice, VENDORS, "A", now) for now in (1000, 1599, 1601)] == ["bob", "bob", ""]
+    assert dict(explain(twice, VENDORS, "A", 1000))[""] == "its service cannot be reached"
+    answered = after(*iteration(Kind.TRANSPORT), *iteration(Kind.ACCEPTED), *iteration(Kind.TRANSPORT))
+    assert choose(answered, VENDORS, "A", 1000) == "", "it answered in between"
+
+
+def test_two_workers_that_lose_one_connection_are_one_failure() -> None:
+    bench = Bench()
+    for number in (1, 2):
+        bench = note(bench, msgspec.structs.replace(iteration(Kind.TRANSPORT)[0], iteration=number), 900)
+    for number in (1, 2):
+        bench = note(bench, msgspec.structs.replace(iteration(Kind.TRANSPORT)[1], iteration=number), 1000 + number)
+    assert choose(bench, VENDORS, "A", 1002) == ""
+
+
+def test_no_pause_before_another_service_and_the_usual_ones_if_all_fail() -> None:
+    history, moves = History(), []
+    for choice in ("", "", "bob", "bob"):
+        for event in iteration(Kind.TRANSPORT, choice):
+            history = fold(history, event, 1000)
+        moves.append(transport(history, VENDORS, 1000))
+    assert [isinstance(move, Wait) for move in moves] == [True, False, True, True]
+    assert choose(history.bench, VENDORS, "A", 1000) == "", "all of them fail: the first is tried again"
+
+
+def test_work_that_nobody_else_may_do_waits_for_its_service() -> None:
+    """The reviewer can be reached, but it does not implement."""
+    limits = Limits(reviewer="review", worker="ada", fallback_after=2, agents={"": "ada", "review": "bob"})
+    history, plan = History(), Plan(name="p", stories=(SMALL,))
+    moves = []
+    for _ in range(7):
+        for event in iteration(Kind.TRANSPORT):
+            history = fold(history, event, 1000)
+        moves.append(decide(plan, history, limits, 1000, review=True))
+    assert [type(move) for move in moves] == [Wait] * 5 + [Stop] * 2
+
+
+def test_a_limit_told_by_one_agent_is_no_limit_of_the_next_run_of_another() -> None:
+    history = fold(History(), begun(VENDORS), 900)
+    for event in (iteration(Kind.LIMIT, "bob", resets_at=5000)[0], AgentSaid(1, Limit(True, 5000, "weekly"))):
+        history = fold(history, event, 1000)
+    history = fold(history, iteration(Kind.LIMIT, "bob", resets_at=5000)[1], 1001)
+    assert list(still_to_wait_for(history, VENDORS, 1002)) == []
+    assert choose(history.bench, VENDORS, "A", 1002) == ""
+    assert rests_until(history.bench, VENDORS, "bob", 1002) == 5000
+
+
+def test_routing_and_named_reviewers_decide_who_is_first() -> None:
+    limits = Limits(
+        routes={"complex": "bob"}, reviewers={"quality": "", "tests@bob": "bob"}, agents={"": "ada", "bob": "bob"}
+    )
+    assert [first_choice(limits, story, Mode.IMPLEMENT) for story in (SMALL, LARGE)] == ["", "bob"]
+    waits = msgspec.structs.replace(SMALL, ledger=Ledger(heard=("quality",)))
+    assert [first_choice(limits, story, Mode.REVIEW) for story in (SMALL, waits)] == ["", "bob"]
+    bench = after(*iteration(Kind.LIMIT, "bob", resets_at=5000))
+    assert paused_until(bench, limits, "B", Mode.IMPLEMENT, 1000, "bob") == 5000
+    assert paused_until(bench, limits, "A", Mode.IMPLEMENT, 1000) == 0
+
+
+def test_another_vendor_reviews_whoever_did_the_work() -> None:
+    agents = {"": "ada", "small": "ada", "bob": "bob"}
+    limits = Limits(fallback=("small", "bob"), reviewed_by_other=True, worker="ada", agents=agents)
+    start = begun(limits)
+    for author, reviewer in (("", "bob"), ("small", "bob"), ("bob", "ada")):
+        assert choose(after(start, *iteration(Kind.ACCEPTED, author)), limits, "A", 1000, Mode.REVIEW) == reviewer
+    earlier = after(msgspec.structs.replace(start, authors={"A": "bob"}))
+    assert choose(earlier, limits, "A", 1000, Mode.REVIEW) == "ada", "the work of an earlier run"
+
+
+@pytest.mark.parametrize(
+    ("reviewer", "expected"),
+    [
+        ("security@ada", ("security", "ada")),
+        ("a@b.md@ada/large", ("a@b.md", "ada/large")),
+        ("a@b.md", ("a@b.md", "")),
+        ("quality", ("quality", "")),
+    ],
+)
+def test_a_reviewer_may_end_with_an_agent(reviewer: str, expected: tuple[str, str]) -> None:
+    assert reviewer_parts(reviewer, ["ada", "bob"]) == expected

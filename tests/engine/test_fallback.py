@@ -80,8 +80,8 @@ def test_the_model_is_chosen_by_the_story(tmp_path: Path, agent: Path) -> None:
 def test_an_agent_that_is_not_here_is_told_before_anything_starts(tmp_path: Path, agent: Path) -> None:
     root = tmp_path / "repo"
     workspace(root, agent)
-    done = ralph("run", "--fallback", "steady,codex", cwd=root, env={"RALPH_TRUST": "1"})
-    assert (done.code, "unknown agent 'codex'" in done.err) == (64, True)
+    done = ralph("run", "--fallback", "steady,cursor", cwd=root, env={"RALPH_TRUST": "1"})
+    assert (done.code, "unknown agent 'cursor'" in done.err) == (64, True)
 
 
 def test_a_reviewer_at_its_limit_is_not_replaced_by_the_author(tmp_path: Path) -> None:

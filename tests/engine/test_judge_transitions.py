@@ -10,12 +10,13 @@ import pytest
 from ralph.core.agent import Outcome
 from ralph.core.changes import AddStory, Delta, SetFields, delta
 from ralph.core.evidence import CheckResult, Claim, Ended, How
+from ralph.core.fallback import next_reviewer
 from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.review import NO_REVIEW, Answer, Fate, Finding, Ledger, Reply, Review, ReviewStatus, answer, hear
 from ralph.core.transitions import illegal_transitions
 from ralph.core.verdict import Kind, Verdict
 from ralph.engine.judge import judge
-from ralph.engine.prepare import attempt_number, next_reviewer
+from ralph.engine.prepare import attempt_number
 from support.evidence import evidence_of
 
 PASS = CheckResult(name="tests", command="pytest", passed=True, code=0)

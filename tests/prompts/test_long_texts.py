@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from ralph.core.areas import areas_of
+from ralph.core.complexity import complexity
 from ralph.core.plan import Story
 from ralph.prompts.memory import cue_for
-from ralph.session.choice import complexity
 
 
 @pytest.mark.parametrize("unit", ["x", "x.", "x/", "x-", "A", "1", "`", "[", "<", ",", "{a,", "a://", ": ", "x\n"])

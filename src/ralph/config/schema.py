@@ -200,13 +200,13 @@ class Config(Section, frozen=True):
     fallback: Annotated[
         Words,
         key(
-            "What to use when the first choice hits a limit, has spent its budget or keeps failing: models, agents, "
-            "or agent/model, in this order.",
+            "What to use when the first choice hits a limit, has spent its budget, cannot be reached or keeps failing: "
+            "models, agents, or agent/model, in this order.",
             "--fallback",
             metavar="NAMES",
         ),
     ] = ()
-    fallback_after: Annotated[int, key("Failures of a story in a row before the next fallback is used.", ge=1)] = 2
+    fallback_after: Annotated[int, key("Failures in a row before the next fallback is used.", ge=1)] = 2
     fallback_cooldown: Annotated[Duration, key("How long a choice that failed is not used.")] = 1800.0
     sandbox: Sandbox = Sandbox()
     workspace: Annotated[

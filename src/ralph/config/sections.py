@@ -174,7 +174,12 @@ class Review(Section, frozen=True):
         key("What to do with a story when two reviews in a row ask for the same.", "--on-stalemate", metavar="WHAT"),
     ] = "human"
     agent: Annotated[
-        str, key("The agent that reviews; empty: the agent that works.", "--review-agent", metavar="NAME")
+        str,
+        key(
+            "The agent that reviews; empty: the agent that works; other: another one than did the work.",
+            "--review-agent",
+            metavar="NAME",
+        ),
     ] = ""
     model: Annotated[
         str, key("The model that reviews; empty: the model that works.", "--review-model", metavar="MODEL")
@@ -183,7 +188,7 @@ class Review(Section, frozen=True):
     reviewers: Annotated[
         Words,
         key(
-            "Reviewers, in order: quality, tests, security, or prompt files.",
+            "Reviewers, in order: quality, tests, security, or prompt files; each may end with @AGENT or @AGENT/MODEL.",
             "--reviewers",
             metavar="NAMES",
         ),
@@ -344,7 +349,7 @@ class Notify(Section, frozen=True):
 
 
 class Routing(Section, frozen=True):
-    enabled: Annotated[bool, key("Choose the model by story.", "--routing", off=("--no-routing",))] = False
-    simple: Annotated[str, key("The model for simple stories.")] = "haiku"
-    medium: Annotated[str, key("The model for medium stories.")] = "sonnet"
-    complex: Annotated[str, key("The model for complex stories.")] = "opus"
+    enabled: Annotated[bool, key("Choose the model or the agent by story.", "--routing", off=("--no-routing",))] = False
+    simple: Annotated[str, key("For simple stories: a model, an agent, or agent/model.")] = "haiku"
+    medium: Annotated[str, key("For medium stories: a model, an agent, or agent/model.")] = "sonnet"
+    complex: Annotated[str, key("For complex stories: a model, an agent, or agent/model.")] = "opus"

@@ -122,6 +122,9 @@ _SETUP = "proof.setup"
 _ADDRESSES = ("notify.webhook", "notify.apprise")
 """Where the workspace would send notifications: each address is a secret and is not recorded."""
 
+_AGENTS = ("review.reviewers", "routing.simple", "routing.medium", "routing.complex")
+"""Keys that may name an agent. Which names are agents is known to `workspace.trust`."""
+
 _PERMISSIONS: dict[str, Any] = {
     "agent.name": "claude",
     "agent.script": "",
@@ -209,4 +212,4 @@ def visible(text: str) -> str:
 
 def names_commands(key: str) -> bool:
     """Whether a change of this key can change what needs trust."""
-    return key in ("checks", "quality_checks", "steps", "prompt", _SETUP, *_ARGVS, *_ADDRESSES, *_PERMISSIONS)
+    return key in ("checks", "quality_checks", "steps", "prompt", _SETUP, *_ARGVS, *_ADDRESSES, *_PERMISSIONS, *_AGENTS)

@@ -51,6 +51,8 @@ class Heard(Struct, frozen=True):
 
     limit: Limit
     at: float
+    is_firsts: bool = True
+    """By the agent of the first choice."""
 
 
 class Current(Struct, frozen=True):
@@ -120,9 +122,11 @@ class History(Struct, frozen=True):
     trouble_at: float = 0
     """When an iteration last ended at a usage limit, with a broken connection or for a wrong configuration."""
     windows: dict[str, Heard] = {}
-    """Usage windows by kind."""
+    """Usage windows by kind; those of other agents than the first with the agent's name."""
     limit_until: float | None = None
     limit_seen: bool = False
+    limit_is_firsts: bool = True
+    """It is a limit of the agent of the first choice."""
     limits_in_a_row: int = 0
     answer: str = ""
     """The user's answer to whether to wait."""
@@ -166,6 +170,7 @@ def to_be_told(feedback: dict[str, str], story: str) -> str:
 def fold(history: History, event: AnyEvent, t: float) -> History:
     change = msgspec.structs.replace
     history = _at(history, t)
+    before = history.bench
     bench = note(history.bench, event, t)
     if bench is not history.bench:
         history = change(history, bench=bench)
@@ -184,8 +189,10 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             )
         case AgentStarted():
             return change(history, calls=(*(call for call in history.calls if call > t - _HOUR), t))
-        case AgentSaid(event=Limit() as limit) if limit.resets_at is not None:
-            return change(history, windows=history.windows | {limit.kind: Heard(limit, t)})
+        case AgentSaid(iteration=number, event=Limit() as limit) if limit.resets_at is not None:
+            is_firsts = bench.is_firsts(number)
+            key = limit.kind if is_firsts else f"{bench.agents[bench.of(number)]} {limit.kind}"
+            return change(history, windows=history.windows | {key: Heard(limit, t, is_firsts)})
         case AgentEnded(ended=ended, outcome=outcome):
             recent = tuple(use for use in history.used if use[0] > t - _HOUR)
             used = (*recent, (t, outcome.used.total)) if outcome.used.total else recent
@@ -200,7 +207,7 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             now = change(history.of(number), passed=passed, failed=failed)
             return change(history, current=_current(history, number, now))
         case IterationEnded():
-            return _after(history, event, t)
+            return _after(history, event, t, is_firsts=before.is_firsts(event.iteration))
         case StorySetAside(story=story, why=why):
             last = history.stories.get(story, Streak())
             history = change(history, **_given_up(history, story, last.error, idle=last.idle))
@@ -277,7 +284,7 @@ def _at(history: History, t: float) -> History:
     """When the clock is set back, recorded times move with it, so that elapsed times stay the same."""
     if t >= history.seen:
         return msgspec.structs.replace(history, seen=t)
-    back = history.seen - t
+    back, change = history.seen - t, msgspec.structs.replace
     return msgspec.structs.replace(
         history,
         seen=t,
@@ -287,7 +294,7 @@ def _at(history: History, t: float) -> History:
         current={n: msgspec.structs.replace(now, since=now.since - back) for n, now in history.current.items()},
         calls=tuple(call - back for call in history.calls),
         used=tuple((when - back, count) for when, count in history.used),
-        windows={kind: Heard(heard.limit, heard.at - back) for kind, heard in history.windows.items()},
+        windows={kind: change(heard, at=heard.at - back) for kind, heard in history.windows.items()},
         bench=set_back(history.bench, back),
     )
 
@@ -314,7 +321,7 @@ def _crash(ended: Ended) -> str:
     return f"{how}, {one_line(lines[-1], 200) if lines else 'without a word on stderr'}"
 
 
-def _after(history: History, event: IterationEnded, t: float) -> History:
+def _after(history: History, event: IterationEnded, t: float, *, is_firsts: bool) -> History:
     is_free = event.kind in _FREE
     free = history.free | ({event.story: history.free.get(event.story, 0) + 1} if is_free else {})
     crash = history.of(event.iteration).crash
@@ -322,7 +329,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
     return msgspec.structs.replace(
         history,
         **_progress(history, event),
-        **_trouble(history, event, t),
+        **_trouble(history, event, t, is_firsts=is_firsts),
         iterations=history.iterations + (not is_free),
         number=max(history.number, event.iteration),
         crashes=history.crashes + 1 if died else history.crashes if is_free else 0,
@@ -341,7 +348,7 @@ def _after(history: History, event: IterationEnded, t: float) -> History:
     )
 
 
-def _trouble(history: History, event: IterationEnded, t: float) -> dict[str, Any]:
+def _trouble(history: History, event: IterationEnded, t: float, *, is_firsts: bool) -> dict[str, Any]:
     """What is known about the agent's account, the connection and the configuration. With several workers, an iteration
     that started before the last trouble says nothing about whether it is over, and meeting it too is no second time.
     """
@@ -363,6 +370,7 @@ def _trouble(history: History, event: IterationEnded, t: float) -> dict[str, Any
         "last_ended": t,
         "limit_until": (event.resets_at if event.resets_at is not None else known) if is_limit else known,
         "limit_seen": is_limit or (is_earlier and history.limit_seen),
+        "limit_is_firsts": is_firsts if is_limit else history.limit_is_firsts,
         "limits_in_a_row": history.limits_in_a_row + again_limit if is_free else 0,
         "answer": history.answer if is_earlier else "",
         "misconfigured": event.headline if is_wrong else history.misconfigured if is_earlier else "",

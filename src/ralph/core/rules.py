@@ -134,6 +134,14 @@ class Limits(Struct, frozen=True):
     `review`."""
     worker: str = ""
     """The name of the agent that works, for a review that it does."""
+    routes: dict[str, str] = {}
+    """By how hard a story looks: who works on it, if that is another agent than the first choice."""
+    reviewers: dict[str, str] = {}
+    """All required reviewers in their order, and who they are, if the settings name an agent for one of them."""
+    reviewed_by_other: bool = False
+    """A story is reviewed by another agent than the one that did the work."""
+    agents: dict[str, str] = {}
+    """The agent of each choice; empty if there is only one."""
     max_lost_reviews: int = 0
     """Reviews of a story in a row without a usable verdict before the story is set aside; 0: no limit."""
     fallback_after: int = 2

@@ -16,10 +16,10 @@ from ralph.agents.registry import agent as find_agent
 from ralph.budget.settings import prices_of
 from ralph.config.checks import choose
 from ralph.config.layers import Settings, load
+from ralph.config.schema import Config
 from ralph.config.trust import Commands, check_trust
 from ralph.core.environment import child_environment, secret_names
 from ralph.core.errors import NotARepository, NotTrusted, PlanError, RalphError
-from ralph.core.fallback import parts
 from ralph.core.permissions import may_line
 from ralph.core.ports import PlanRef, Session
 from ralph.core.problems import Severity
@@ -43,7 +43,7 @@ from ralph.run.repository import ours, refuse_unless_ready
 from ralph.run.sandbox_status import decide_sandbox
 from ralph.run.spec import Launched, RunSpec
 from ralph.sandbox.choice import Chosen
-from ralph.session.choice import known_agents
+from ralph.session.choice import named_agents, reviewer_of
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
 from ralph.state.clones import users_own
@@ -191,6 +191,7 @@ def agent(subject: Subject) -> Iterator[Finding]:
     session = Session(prompt="", cwd=subject.folder, command=config.command, script=script)
     yield ok(f"{config.name}: {find_agent(config.name).find(session, subject.env.get('PATH', ''))}")
     yield from login(subject)
+    yield from _other_agents(_settings(subject).config, session, subject.env)
 
 
 def login(subject: Subject) -> Iterator[Finding]:
@@ -198,22 +199,30 @@ def login(subject: Subject) -> Iterator[Finding]:
 
 
 def agents_of_run(subject: Subject) -> Iterator[Finding]:
-    """The agent, which is started once, its reviewer and its fallbacks."""
-    prepared, path = _run(subject), subject.env.get("PATH", "")
+    """The agent, which is started once, and every other one that a run may start."""
+    prepared = _run(subject)
     config, session = prepared.settings.config, probe(prepared)
     trusted = may_run(prepared.ref.root, _commands(subject), subject.env)
     yield machine.client(config.agent.name, session, subject.env, trusted=trusted)
-    if config.review.enabled and config.review.agent and config.review.agent != config.agent.name:
-        reviewer = msgspec.structs.replace(session, command=config.review.command)
-        yield ok(f"reviewer {config.review.agent}: {find_agent(config.review.agent).find(reviewer, path)}")
-    for choice in config.fallback:
-        name, _ = parts(choice, known_agents(config))
-        if not name or name == config.agent.name:
+    yield from _other_agents(config, session, subject.env)
+
+
+def _other_agents(config: Config, session: Session, env: Mapping[str, str]) -> Iterator[Finding]:
+    path = env.get("PATH", "")
+    if config.review.enabled:
+        reviewer_of(config)  # raises if `other` has nobody to choose from
+    for name, key in named_agents(config).items():
+        if key == "agent.name":
             continue
-        try:  # a missing fallback does not keep a run from starting
-            bare = msgspec.structs.replace(session, command=())
-            yield ok(f"fallback {name}: {find_agent(name).find(bare, path)}")
+        role = {"review.agent": "reviewer", "review.reviewers": "reviewer"}.get(key, key)
+        bare = msgspec.structs.replace(session, command=config.review.command if key == "review.agent" else ())
+        try:
+            yield ok(f"{role} {name}: {find_agent(name).find(bare, path)}")
+            yield from (each for each in machine.login(name, env) if each.level is not Level.OK)
         except RalphError as error:
+            if key != "fallback":
+                raise
+            # A missing fallback does not keep a run from starting.
             yield warn(f"fallback {name} is not usable: {error}", error.hint or "remove it from fallback")
 
 
@@ -258,7 +267,7 @@ def sandbox(subject: Subject) -> Iterator[Finding]:
 def environment(subject: Subject) -> Iterator[Finding]:
     """Shows names only. The tests may need a variable that looks like a secret, so it is not refused."""
     config = _sandboxed(subject)[0].config
-    wanted = (*find_agent(config.agent.name).ENV, *config.agent.env)
+    wanted = (*(key for name in named_agents(config) for key in find_agent(name).ENV), *config.agent.env)
     secrets = secret_names(child_environment(subject.env, wanted, everything=config.env == "caller"))
     if not secrets:
         yield ok("no variable passed to the agent and the checks looks like a secret")

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from ralph.core.fallback import choose, paused_until
+from ralph.core.fallback import (
+    FIRST,
+    choose,
+    first_choice,
+    goes_on_without,
+    is_anybody_awake,
+    is_anybody_usable,
+    paused_until,
+)
 from ralph.core.history import History
 from ralph.core.money import Need, Room, figure, overspent, rooms, story_rooms, unaffordable
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
@@ -12,7 +20,7 @@ from ralph.core.plan import Mode, Plan, State, Story
 from ralph.core.review import OPEN_FINDINGS, ReviewStatus, approved_at
 from ralph.core.rules import Limits, OnLimit, OnStuck
 from ralph.core.select import in_order, why_nothing_is_ready
-from ralph.engine.limits import RUN_LIMITS, not_counted
+from ralph.engine.limits import RUN_LIMITS, not_counted, same_service
 
 _SHOWN = 5
 
@@ -36,7 +44,7 @@ def decide(
     `busy`: stories that are being worked on.
     `hold`: whether a story that is ready does not start now; see `schedule`.
     """
-    if history.misconfigured:
+    if history.misconfigured and not goes_on_without(history.bench, limits, now):
         return Stop(Reason.MISCONFIGURED, history.misconfigured)
     if limits.exam_only and (stop := _after_exam(plan, history)):
         return stop
@@ -54,7 +62,7 @@ def decide(
             return Stop(Reason.NO_PROGRESS, f"the set-up failed {history.setup_failures} times")
         if why := _why_stuck("", history, limits):
             return Stop(Reason.NO_PROGRESS, f"set-up: {why}")
-        return Work("", Mode.SETUP, choose(history.bench, limits, "", now))
+        return _whole_run(Mode.SETUP, history, limits, now)
     too_dear = _too_dear(plan, history, limits)
     others = {story.id for story in plan.stories if story.id not in limits.stories} if limits.stories else set()
     unproven = _unproven(plan, limits)
@@ -62,7 +70,8 @@ def decide(
     paused: dict[Mode, float] = {}
     for ready, usual_mode in in_order(plan, review=review, skip=skip):
         story, mode = ready.id, usual_mode
-        if until := paused_until(history.bench, limits, story, mode, now):
+        first = first_choice(limits, ready, mode)
+        if until := paused_until(history.bench, limits, story, mode, now, first):
             paused[mode] = min(until, paused.get(mode, until))
             continue
         if mode is Mode.IMPLEMENT and not ready.attempts and needs_acceptance(ready):
@@ -78,7 +87,7 @@ def decide(
                 said = history.stories[story].said if story in history.stories else ""
                 return SetAside(story, f"no iterations left{f'; last failure: {said}' if said else ''}")
             return Stop(Reason.ITERATION_CAP, _at_cap(history, limits))
-        return Work(story, mode, choose(history.bench, limits, story, now, mode))
+        return _work(story, mode, first, history, limits, now)
     if paused:
         return _wait_for_somebody(paused, history, limits)
     if again := _given_up(plan, history, limits, too_dear):
@@ -99,7 +108,24 @@ def _limited(history: History, limits: Limits, now: float) -> Stop | Wait | None
 
 def _exam(history: History, limits: Limits, now: float) -> Move:
     """A round of the exam. Rounds have a limit of their own, so only a cap that the user set applies."""
-    return _limited(history, limits, now) or Work("", Mode.EXAM, choose(history.bench, limits, "", now))
+    return _limited(history, limits, now) or _whole_run(Mode.EXAM, history, limits, now)
+
+
+def _whole_run(mode: Mode, history: History, limits: Limits, now: float) -> Move:
+    """Work that belongs to no story."""
+    if until := paused_until(history.bench, limits, "", mode, now):
+        return _wait_for_somebody({mode: until}, history, limits)
+    return _work("", mode, FIRST, history, limits, now)
+
+
+def _work(story: str, mode: Mode, first: str, history: History, limits: Limits, now: float) -> Move:
+    bench = history.bench
+    if history.misconfigured and not is_anybody_usable(bench, limits, story, mode, now, first):
+        return Stop(Reason.MISCONFIGURED, history.misconfigured)
+    is_awake = is_anybody_awake(bench, limits, story, mode, now, first)
+    if not is_awake and (move := same_service(history, limits, now)):
+        return within_time(move, history, limits)
+    return Work(story, mode, choose(bench, limits, story, now, mode, first))
 
 
 def _after_exam(plan: Plan, history: History) -> Stop | None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from ralph.core.fallback import goes_on
 from ralph.core.history import History
 from ralph.core.money import Room, Scope, figure, rooms
 from ralph.core.moves import Reason, Stop, Wait
@@ -130,7 +131,13 @@ def _out_of_reach(history: History, limits: Limits) -> Stop | None:
 
 
 def transport(history: History, limits: Limits, now: float) -> Stop | Wait | None:
-    """The connection to the model failed or its answer was empty: retry with growing pauses, then give up."""
+    """The connection to the model failed or its answer was empty: retry with growing pauses, then give up. For another
+    service no pause is needed."""
+    return None if goes_on(history.bench, limits, now) else same_service(history, limits, now)
+
+
+def same_service(history: History, limits: Limits, now: float) -> Stop | Wait | None:
+    """The same for work that only the service can do that was not reached."""
     count, said = history.transport, history.transport_said
     if not count or history.last_kind is not Kind.TRANSPORT:
         return None

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from ralph.core.errors import PlanEdited
 from ralph.core.events import IterationStarted, Noted
+from ralph.core.fallback import next_reviewer
 from ralph.core.moves import Work
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.ports import Reading
@@ -68,12 +69,6 @@ def _attempt_number(run: Run, plan: Plan, story: Story | None, mode: Mode) -> in
     if mode is Mode.EXAM:
         return run.proof.exam.rounds(plan) + 1
     return attempt_number(story, mode, run.rules.verdict.reviewers)
-
-
-def next_reviewer(reviewers: Sequence[str], story: Story | None) -> str:
-    """The first reviewer who has not given a verdict in this round."""
-    heard = story.ledger.heard if story else ()
-    return next((name for name in reviewers if name not in heard), reviewers[0] if reviewers else "")
 
 
 def attempt_number(story: Story | None, mode: Mode, reviewers: Sequence[str] = ()) -> int:

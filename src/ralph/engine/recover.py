@@ -35,6 +35,7 @@ from ralph.core.events import (
 )
 from ralph.core.evidence import Ended, Evidence, How
 from ralph.core.exit_codes import ExitCode
+from ralph.core.fallback import next_reviewer
 from ralph.core.moves import Reason, Work
 from ralph.core.plan import Mode
 from ralph.core.ports import Reading
@@ -46,7 +47,6 @@ from ralph.engine.act import examine_again, is_about_the_work
 from ralph.engine.evidence import share
 from ralph.engine.judge import judge
 from ralph.engine.plan_text import write_plan
-from ralph.engine.prepare import next_reviewer
 from ralph.engine.proof_trailers import AGENT_COMMIT
 from ralph.engine.run import Run
 from ralph.engine.settle import (

@@ -33,7 +33,7 @@ def usage(history: History, limits: Limits, now: float) -> Stop | Wait | None:
     unanswered = limits.on_limit is OnLimit.ASK_EXIT and history.answer == "nobody"
     if limits.on_limit is OnLimit.EXIT or history.answer == "exit" or unanswered:
         return Stop(Reason.USAGE_LIMIT, why)
-    if (limits.fallback or limits.reviewer) and (awake := first_awake(history.bench, limits, now)):
+    if awake := first_awake(history.bench, limits, now):
         until = min(until, awake)
     return Wait(until, why, ask=limits.on_limit in (OnLimit.ASK, OnLimit.ASK_EXIT) and not history.answer)
 
@@ -44,9 +44,9 @@ def still_to_wait_for(history: History, limits: Limits, now: float) -> Iterator[
         resets_at = heard.limit.resets_at
         if resets_at is None or resets_at <= now or limits.is_doubtful(resets_at, heard.at, heard.limit.kind):
             continue
-        if not (heard.limit.rejected and _is_outdated(heard, history)):
+        if heard.is_firsts and not (heard.limit.rejected and _is_outdated(heard, history)):
             yield heard.limit
-    if history.limit_seen and (until := _after_verdict(history, limits, now)) > now:
+    if history.limit_seen and history.limit_is_firsts and (until := _after_verdict(history, limits, now)) > now:
         said = history.limit_until or 0.0
         yield Limit(True, min(said, until) if said > now else until)  # the next run adds its own jitter
 
@@ -57,7 +57,8 @@ def _reasons(history: History, limits: Limits, now: float) -> Iterator[tuple[flo
         until = history.limit_until or now
         doubt = _doubt(until, min(history.last_ended, now), limits, _kind(history))
         yield _after_verdict(history, limits, now), f"the usage limit is reached{doubt}"
-    for kind, heard in history.windows.items():
+    for heard in history.windows.values():
+        kind = heard.limit.kind
         resets_at, used = heard.limit.resets_at, heard.limit.utilization or 0.0
         if resets_at is None or resets_at <= now:
             continue
@@ -72,8 +73,8 @@ def _reasons(history: History, limits: Limits, now: float) -> Iterator[tuple[flo
 
 def _kind(history: History) -> str:
     """The usage window that the last verdict is about."""
-    kinds = (kind for kind, heard in history.windows.items() if heard.limit.resets_at == history.limit_until)
-    return next(kinds, "")
+    limits = (heard.limit for heard in history.windows.values())
+    return next((limit.kind for limit in limits if limit.resets_at == history.limit_until), "")
 
 
 def _is_outdated(heard: Heard, history: History) -> bool:

@@ -22,6 +22,7 @@ from ralph.core.events import (
     Scheduled,
 )
 from ralph.core.evidence import Ended, Evidence, How
+from ralph.core.fallback import next_reviewer
 from ralph.core.history import History
 from ralph.core.moves import Stop
 from ralph.core.plan import Mode
@@ -37,7 +38,6 @@ from ralph.engine.judge import judge
 from ralph.engine.loop import Loop
 from ralph.engine.merge import MergeQueue
 from ralph.engine.plan_text import write_plan
-from ralph.engine.prepare import next_reviewer
 from ralph.engine.queue import Entry
 from ralph.engine.run import Run
 from ralph.engine.settle import Judgement, finish, plan_after, track, trailers_for

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from ralph.agents.registry import AGENTS
 from ralph.core.errors import BadData, UsageError
 from ralph.core.events import (
     AnyEvent,
@@ -20,6 +21,7 @@ from ralph.core.events import (
     Settling,
 )
 from ralph.core.evidence import CheckResult
+from ralph.core.fallback import reviewer_parts
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import PlanRef
 from ralph.core.proof import Proof, Suspicion
@@ -250,7 +252,10 @@ def _bounded(diff: str) -> str:
 
 
 def lens(name: str, root: Path) -> str:
-    """What one of several reviewers focuses on: a page of the library, or a file of the workspace."""
+    """What one of several reviewers focuses on: a page of the library, or a file of the workspace. The agent that the
+    name ends with, as in `security@codex`, is left out."""
+    if "@" in name:
+        name, _ = reviewer_parts(name, AGENTS.names())
     if not name:
         return ""
     if name in REVIEWERS:
@@ -259,7 +264,8 @@ def lens(name: str, root: Path) -> str:
     if not path.is_file():
         raise UsageError(
             f"unknown reviewer {name!r}: not in the library, and no such file",
-            hint=f"the library has {', '.join(REVIEWERS)}; or name a prompt file in review.reviewers",
+            hint=f"the library has {', '.join(REVIEWERS)}; or name a prompt file in review.reviewers; each may be "
+            "followed by @AGENT or @AGENT/MODEL",
         )
     return read_bytes(path, within=root, limit=100_000).decode("utf-8", "replace")
 

@@ -17,7 +17,6 @@ from ralph.config.schema import Config, all_checks
 from ralph.core.environment import child_environment
 from ralph.core.errors import SetupError
 from ralph.core.events import OUTSIDE_NOTE, AnyEvent, HostRefused, Noted
-from ralph.core.fallback import parts
 from ralph.core.ports import Agent, Launch, Session
 from ralph.core.text import one_line
 from ralph.host.files import make_folder, read_state, write_bytes
@@ -36,7 +35,7 @@ from ralph.sandbox.decisions import summary
 from ralph.sandbox.home import own_path, prepare_home, program_places, readable_folders
 from ralph.sandbox.login import login
 from ralph.sandbox.wall import Mount, Quota, Wall, Walled
-from ralph.session.choice import known_agents
+from ralph.session.choice import named_agents
 from ralph.session.hook_policy import PROTECTED, allowed_folders
 from ralph.session.limits import sandbox_allowance
 from ralph.state.clones import Clone
@@ -419,9 +418,7 @@ def _refuse_filters_in_tree(repo: Repo) -> None:
 
 def used_agents(config: Config) -> list[str]:
     """The agents that a run may start."""
-    review = [config.review.agent] if config.review.enabled else []
-    others = [parts(choice, known_agents(config))[0] for choice in config.fallback]
-    return list(dict.fromkeys(filter(None, (config.agent.name, *review, *others))))
+    return list(named_agents(config))
 
 
 def host_lists(config: Config, env: Mapping[str, str]) -> dict[str, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.budget.forecast import allowance, spending_of
 from ralph.config.checks import choose
 from ralph.core.errors import SetupError
+from ralph.core.fallback import next_reviewer
 from ralph.core.history import History, to_be_told
 from ralph.core.money import Spending
 from ralph.core.moves import Move, Stop, Wait, Work
@@ -24,7 +25,7 @@ from ralph.core.ports import Session
 from ralph.core.run_ports import Attempt
 from ralph.core.text import estimate_tokens
 from ralph.engine.decide import decide
-from ralph.engine.prepare import attempt_number, next_reviewer
+from ralph.engine.prepare import attempt_number
 from ralph.host.git.repo import FileId, Repo
 from ralph.prompts.review import Matter
 from ralph.proof.acceptance_tests import AcceptanceStore, has_check, is_needed

@@ -57,6 +57,7 @@ from ralph.run.spec import Launched, Options, RunSpec
 from ralph.run.wiring import make_run
 from ralph.run.worktrees import open_worktree, unfinished_worktree, unused_worktree
 from ralph.sandbox.choice import Chosen
+from ralph.session.choice import named_agents
 from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
 from ralph.state.clones import Clone, has_more, read_clone, users_own
@@ -196,9 +197,10 @@ def _refuse_what_cannot_start(prepared: Launched, env: Mapping[str, str]) -> Non
     find_agent(settings.config.agent.name).find(probe(prepared), env.get("PATH", ""))
     if review.enabled:
         refuse_unknown_reviewers(review.reviewers, ref.root)
-    if review.enabled and review.agent and review.agent != settings.config.agent.name:
-        session = msgspec.structs.replace(probe(prepared), command=review.command)
-        find_agent(review.agent).find(session, env.get("PATH", ""))
+    for name, key in named_agents(settings.config).items():
+        if key not in ("agent.name", "fallback"):  # a run can do without a fallback
+            command = review.command if key == "review.agent" else ()
+            find_agent(name).find(msgspec.structs.replace(probe(prepared), command=command), env.get("PATH", ""))
     plan_steps(settings, ref.root)
 
 
@@ -371,7 +373,8 @@ def _journaled(
         journal.listen(sinks)
         for listener in listeners:
             journal.listen(listener)
-        started = journal.write(_started(spec, plan, branch, feedback, past))
+        known = msgspec.structs.replace(closed, feedback=feedback)
+        started = journal.write(_started(spec, plan, branch, known, past))
         for event in _notes(spec, plan, notices, closed, env):
             journal.write(event)
         alive = journal.path.with_name(ALIVE)
@@ -481,7 +484,7 @@ def _past(spec: RunSpec, env: Mapping[str, str], now: float) -> Recent:
     return msgspec.structs.replace(found, heard=()) if spec.options.reset else found
 
 
-def _started(spec: RunSpec, plan: Plan, branch: str, feedback: dict[str, str], past: Recent) -> RunStarted:
+def _started(spec: RunSpec, plan: Plan, branch: str, known: Closed, past: Recent) -> RunStarted:
     config = spec.config
     limits = spec.limits
     wanted = [story for story in plan.stories if story.is_open and story.id in (spec.options.stories or (story.id,))]
@@ -506,7 +509,8 @@ def _started(spec: RunSpec, plan: Plan, branch: str, feedback: dict[str, str], p
         limits=limits,
         may=may_line(msgspec.structs.replace(rights_of(config), sandbox=spec.sandbox)),
         checks=tuple(one_line(check.name, 80) for check in choose(config, plan, None, "final")[:_MOST_CHECKS]),
-        feedback=feedback,
+        feedback=known.feedback,
+        authors=known.authors,
         calls=past.calls,
         used=past.used,
         heard=past.heard,

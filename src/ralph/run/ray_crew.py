@@ -33,6 +33,7 @@ from ralph.run.worker import attempt_name
 from ralph.run.worker_clone import settings_of
 from ralph.sandbox.choice import Chosen
 from ralph.sandbox.home import own_path
+from ralph.session.choice import named_agents
 from ralph.state.clones import Clone
 from ralph.state.names import CHECK_OUTPUTS, RAW, RELAY_LOG
 
@@ -292,7 +293,7 @@ class RayCrew(LocalCrew):
 
 def variables(spec: RunSpec, env: Mapping[str, str]) -> dict[str, str]:
     """What the agent needs, and nothing else of the user's: its own variables, and those that `agent.env` names."""
-    wanted = (*find_agent(spec.config.agent.name).ENV, *spec.config.agent.env)
+    wanted = (*(key for name in named_agents(spec.config) for key in find_agent(name).ENV), *spec.config.agent.env)
     return {name: value for name, value in env.items() if any(fnmatchcase(name, pattern) for pattern in wanted)}
 
 

@@ -72,6 +72,8 @@ class Closed(Struct, frozen=True):
     """What its workers had accepted and nobody had merged."""
     feedback: dict[str, str] = {}
     """The failures of the last run's attempts, by story."""
+    authors: dict[str, str] = {}
+    """By story: the choice that did its work, if that was not the first one."""
 
     @property
     def what(self) -> str:
@@ -91,9 +93,9 @@ def close_killed_runs(
     `confinement`: the sandbox, for hooks of a commit that is made now.
     """
     elsewhere = _close_other(spec, env, stop, clock)
-    recovered, feedback, queued = _recover_last(spec, env, stop, sinks_of(spec.ref, files, env), clock, confinement)
+    recovered, history, queued = _recover_last(spec, env, stop, sinks_of(spec.ref, files, env), clock, confinement)
     clear_stale_locks(spec.repo)
-    return Closed(elsewhere, recovered, queued, feedback)
+    return Closed(elsewhere, recovered, queued, history.feedback, history.bench.authors)
 
 
 def sinks_of(ref: PlanRef, files: WorkspaceFiles, env: Mapping[str, str]) -> Sinks:
@@ -151,13 +153,13 @@ def _recover_last(
     sinks: Sinks,
     clock: Callable[[], float],
     confinement: Confinement | None = None,
-) -> tuple[Recovered | None, dict[str, str], tuple[Unmerged, ...]]:
-    """Close the plan's last run if it was killed, and take over the failures of its attempts."""
+) -> tuple[Recovered | None, History, tuple[Unmerged, ...]]:
+    """Close the plan's last run if it was killed, and take over what it learned about the stories."""
     state = plan_state(spec.ref, env)
     last, damage = _find_last(spec, state, env)
     path = journal_path(workspace_state(spec.ref.root, env), last) if last else None
     if path is None or not os.path.lexists(path):
-        return (Recovered(last, 0, damage) if damage else None), {}, ()
+        return (Recovered(last, 0, damage) if damage else None), History(), ()
     try:
         records = read_for_recovery(path)
     except Newer as error:
@@ -167,7 +169,7 @@ def _recover_last(
         ) from None
     except BadData as error:
         # An iteration that is open before the damage may have been settled after it, so nothing is undone.
-        return Recovered(last, 0, _set_aside(last, path, f"{damage}{error}")), {}, ()
+        return Recovered(last, 0, _set_aside(last, path, f"{damage}{error}")), History(), ()
     _remove_scraps(spec.repo.root, ours(spec, env))
     cut_torn_tail(path)
     history = History()
@@ -178,7 +180,7 @@ def _recover_last(
         if any(isinstance(record.event, Noted) and record.event.text.startswith(SURVIVED) for record in records):
             end_processes_of([last])
         queued = tuple(one for one in find_unmerged((record.event for record in records), stopped=True) if one.judged)
-        return (Recovered(last, 0, damage) if damage else None), history.feedback, queued
+        return (Recovered(last, 0, damage) if damage else None), history, queued
     # First: a git process that outlived the run would interfere, and one that was killed has left locks.
     end_left_behind(None, (_MARK, str(state)), _GRACE)
     clear_stale_locks(spec.repo)
@@ -205,7 +207,7 @@ def _recover_last(
             keep_ref(spec.repo, f"{RESCUE}{last}/{one.started.iteration}", one.queued.commit)
             with contextlib.suppress(RalphError):
                 keep_ref(spec.repo, f"{CANDIDATES}{last}/{one.started.iteration}", "", one.queued.commit)
-    return (Recovered(last, 0, what) if what else None), history.feedback, queued
+    return (Recovered(last, 0, what) if what else None), history, queued
 
 
 def _find_last(spec: RunSpec, state: Path, env: Mapping[str, str]) -> tuple[str, str]:

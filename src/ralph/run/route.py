@@ -7,15 +7,18 @@ from collections.abc import Mapping
 
 from msgspec import Struct
 
+from ralph.config.schema import Config
+from ralph.core.complexity import Complexity, complexity
 from ralph.core.errors import BadData
-from ralph.core.fallback import choose, explain, parts
+from ralph.core.fallback import choose, explain, first_choice
 from ralph.core.history import History, fold
 from ralph.core.moves import Work
-from ralph.core.plan import Story
+from ralph.core.plan import Mode, Story
+from ralph.core.rules import Limits
 from ralph.core.select import mode_of
 from ralph.journal.records import read
 from ralph.run.spec import Launched
-from ralph.session.choice import Complexity, Who, complexity, known_agents, routed, who_works
+from ralph.session.choice import Who, agent_and_model, routed, who_works
 from ralph.session.limits import limits_of
 from ralph.session.steps import plan_steps
 from ralph.state.places import workspace_state
@@ -51,12 +54,18 @@ def route(prepared: Launched, story: Story, env: Mapping[str, str]) -> Route:
     now = time.time()
     bench = _history(prepared, env).bench
     mode = mode_of(story, review=config.review.enabled)
-    work = Work(story.id, mode, choose(bench, limits, story.id, now, mode))
+    chosen_first = first_choice(limits, story, mode)
+    work = Work(story.id, mode, choose(bench, limits, story.id, now, mode, chosen_first))
     steps = plan_steps(settings, prepared.ref.root)
     step = next((dict(step.config) for step in steps.work if step.kind == "agent"), {})
     who = who_works(settings, work, story, step)
     found = complexity(story)
     first = who_works(settings, Work(story.id, mode), story, step)
+
+    def named(choice: str) -> tuple[str, str]:
+        is_review = mode is Mode.REVIEW
+        return _reviewer(choice, first, limits, config) if is_review else _named(choice, first, config)
+
     return Route(
         story=story.id,
         title=story.title,
@@ -64,20 +73,26 @@ def route(prepared: Launched, story: Story, env: Mapping[str, str]) -> Route:
         complexity=found,
         points=found.points,
         routing=config.routing.enabled,
-        routed_to=routed(config, found),
+        routed_to=routed(settings, found),
         agent=who.name,
         model=who.model,
         why=who.why,
         lineup=tuple(
-            StandIn(choice, *_named(choice, first, known_agents(config)), why)
-            for choice, why in explain(bench, limits, story.id, now)
+            StandIn(choice, *named(choice), why)
+            for choice, why in explain(bench, limits, story.id, now, mode, chosen_first)
         ),
     )
 
 
-def _named(choice: str, first: Who, agents: tuple[str, ...]) -> tuple[str, str]:
-    agent, model = parts(choice, agents) if choice else (first.name, first.model)
-    return agent or first.name, model
+def _named(choice: str, first: Who, config: Config) -> tuple[str, str]:
+    return agent_and_model(config, choice) if choice else (first.name, first.model)
+
+
+def _reviewer(choice: str, first: Who, limits: Limits, config: Config) -> tuple[str, str]:
+    """Where somebody else reviews, the first choice is the agent that works."""
+    if choice and choice == limits.reviewer:
+        return first.name, first.model
+    return _named(choice or limits.worker, first, config)
 
 
 def _history(prepared: Launched, env: Mapping[str, str]) -> History:

@@ -32,6 +32,7 @@ from ralph.config.schema import Config
 from ralph.core.errors import BadData
 from ralph.core.events import IterationEnded, RunEnded
 from ralph.core.events import Record as JournalRecord
+from ralph.core.fallback import reviewer_parts
 from ralph.core.learning import Learning, entries_of, in_log, in_notes, is_same, with_entries
 from ralph.core.plan import Story
 from ralph.core.ports import Locations, PlanRef
@@ -45,6 +46,7 @@ from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.memory.learn import LASTING_FILES
 from ralph.memory.store import Memory, memory_text
 from ralph.prompts.templates import REVIEWERS
+from ralph.session.choice import known_agents
 from ralph.state.names import MEMORY, RULES, RULES_BEFORE
 from ralph.state.places import home, state_home, trust_file, user_config
 from ralph.workspace.own_files import Bookkeeping
@@ -282,7 +284,8 @@ def _prompts(ref: PlanRef, where: Locations, config: Config) -> Iterator[Path]:
     """Includes files that do not exist yet: one that an agent creates would take effect."""
     yield from filter(None, (where.prompt, *where.other_prompts))
     named = [config.prompt, config.agent.script, *(str(step.config.get("prompt_file") or "") for step in config.steps)]
-    named += [name for name in config.review.reviewers if name not in REVIEWERS]
+    pages = [reviewer_parts(name, known_agents(config))[0] for name in config.review.reviewers]
+    named += [name for name in pages if name not in REVIEWERS]
     for name in filter(None, named):
         page = ref.root / name
         if page.is_relative_to(ref.root) and ".." not in page.parts:

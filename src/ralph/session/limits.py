@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ralph.budget.settings import budget_of
 from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Config, minimum_grade
 from ralph.config.sections import Agent
-from ralph.core.fallback import parts
+from ralph.core.fallback import FIRST, OTHER
 from ralph.core.ports import Traits
 from ralph.core.proof import Grade, Tamper
 from ralph.core.review import OnCap
@@ -17,7 +18,7 @@ from ralph.core.rules import Limits, OnLimit, OnStuck, Patience, Rules, VerdictR
 from ralph.core.run_ports import MOST_ACCEPTANCE_SESSIONS
 from ralph.host.process.start import Allowance
 from ralph.sandbox.wall import Quota
-from ralph.session.choice import known_agents, reviewer_of
+from ralph.session.choice import agent_and_model, reviewer_of, reviewers_of, routes_of
 from ralph.session.steps import Planned
 
 _JITTER = 30.0
@@ -78,7 +79,6 @@ def limits_of(
     settings: Settings, *, once: bool = False, stories: tuple[str, ...] = (), exam_only: bool = False
 ) -> Limits:
     config = settings.config
-    reviewer, worker = _reviewer(config)
     attempts, reviews = config.max_loops_per_task, config.review.cap * max(len(config.review.reviewers), 1)
     attempts += MOST_ACCEPTANCE_SESSIONS if attempts and config.acceptance != "off" else 0
     allowed = config.max_allowed_iterations
@@ -115,25 +115,43 @@ def limits_of(
         once=once,
         budget=budget_of(config),
         fallback=config.fallback,
-        reviewer=reviewer,
-        worker=worker,
+        **_choices(settings),
         max_lost_reviews=_MOST_LOST_REVIEWS,
         fallback_after=config.fallback_after,
         fallback_cooldown=config.fallback_cooldown,
     )
 
 
-def _reviewer(config: Config) -> tuple[str, str]:
+def _choices(settings: Settings) -> dict[str, Any]:
+    """Who else than the first choice may work, and who reviews."""
+    config, routes = settings.config, routes_of(settings)
+    reviewer, worker = _reviewer(config, routes)
+    named = reviewers_of(config) if config.review.enabled else {}
+    others = dict.fromkeys(filter(None, (*config.fallback, *routes.values(), *named.values())))
+    agents = {choice: agent_and_model(config, choice)[0] for choice in others}
+    if reviewer:
+        agents[reviewer] = reviewer_of(config).name
+    return {
+        "reviewer": reviewer,
+        "worker": worker,
+        "routes": routes,
+        "reviewers": named if any(named.values()) else {},
+        "reviewed_by_other": config.review.enabled and config.review.agent == OTHER,
+        "agents": {FIRST: config.agent.name} | agents if agents else {},
+    }
+
+
+def _reviewer(config: Config, routes: dict[str, str]) -> tuple[str, str]:
     """The names of a reviewer that is not the agent that works, and of that agent."""
-    reviewer, worker = reviewer_of(config), config.agent
-    if not config.review.enabled or (reviewer.name, reviewer.model) == (worker.name, worker.model):
+    if not config.review.enabled:
         return "", ""
-    agents = known_agents(config)
-    among = (parts(choice, agents) for choice in config.fallback)
-    same = [
-        choice
-        for choice, (agent, model) in zip(config.fallback, among, strict=True)
-        if (agent or worker.name, model) == (reviewer.name, reviewer.model)
-    ]
+    reviewer, worker = reviewer_of(config), config.agent
     name = f"{worker.name}/{worker.model}" if worker.model else worker.name
-    return same[0] if same else _REVIEWER, name
+    if config.review.agent == OTHER:
+        return "", name
+    if (reviewer.name, reviewer.model) == (worker.name, worker.model):
+        return "", name if any(reviewers_of(config).values()) else ""
+    for choice in (*config.fallback, *routes.values()):
+        if agent_and_model(config, choice) == (reviewer.name, reviewer.model):
+            return choice, name
+    return _REVIEWER, name

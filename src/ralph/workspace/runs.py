@@ -43,7 +43,10 @@ from ralph.workspace.find import Choice, choose_plan, find_plans, root_of
 _LONGEST_LINE = 16 * 1024 * 1024
 _HOUR = 3600.0
 _MOST_RUNS = 20
-_MARKS = (b'"RunStarted"', b'"AgentStarted"', b'"AgentEnded"', b'"IterationEnded"', b'"limit"')
+_MARKS = tuple(
+    f'"{mark}"'.encode()
+    for mark in ("RunStarted", "IterationStarted", "AgentStarted", "AgentEnded", "IterationEnded", "limit")
+)
 
 
 class Standing(StrEnum):

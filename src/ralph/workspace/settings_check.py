@@ -14,12 +14,14 @@ from ralph.config.keys import nearest_hint
 from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Step
 from ralph.core.errors import ConfigError, UsageError
+from ralph.core.fallback import OTHER
 from ralph.core.ports import PlanRef
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.registry import Registry
 from ralph.core.text import one_line, plural
 from ralph.engine.steps import STEPS
 from ralph.plans.registry import LAYOUTS, traits
+from ralph.prompts.templates import REVIEWERS
 from ralph.sandbox.hosts import parse_hosts
 
 
@@ -30,7 +32,7 @@ def unknown_names(settings: Settings) -> Iterator[Problem]:
         yield from _look_up(settings, LAYOUTS, config.layout, "layout")
     yield from _look_up(settings, AGENTS, config.agent.name, "agent.name")
     yield from _not_here(settings)
-    if config.review.agent:
+    if config.review.agent and config.review.agent != OTHER:
         yield from _look_up(settings, AGENTS, config.review.agent, "review.agent")
     if config.planning.agent:
         yield from _look_up(settings, AGENTS, config.planning.agent, "planning.agent")
@@ -39,15 +41,24 @@ def unknown_names(settings: Settings) -> Iterator[Problem]:
             yield from _look_up(settings, STEPS, step.type, "steps", f"[{number}].type")
 
 
-_ELSEWHERE = ("aider", "amp", "codex", "copilot", "cursor", "gemini", "goose", "opencode")
-"""Agents, not models: `fallback` may name both."""
+_ELSEWHERE = (
+    "aider", "amp", "cline", "codex", "copilot", "crush", "cursor", "droid", "gemini", "goose", "kilo", "opencode",
+    "qwen",
+)  # fmt: skip
+"""Agents, not models: `fallback` and `routing` may name both."""
 
 
 def _not_here(settings: Settings) -> Iterator[Problem]:
-    for name in settings.config.fallback:
+    routing = settings.config.routing
+    routes = {f"routing.{level}": getattr(routing, level) for level in ("simple", "medium", "complex")}
+    for key, name in (*(("fallback", name) for name in settings.config.fallback), *routes.items()):
         agent = name.partition("/")[0]
         if agent in _ELSEWHERE:
-            yield from _look_up(settings, AGENTS, agent, "fallback")
+            yield from _look_up(settings, AGENTS, agent, key)
+    for reviewer in settings.config.review.reviewers:
+        page, at, choice = reviewer.rpartition("@")
+        if at and page in REVIEWERS:
+            yield from _look_up(settings, AGENTS, choice.partition("/")[0], "review.reviewers")
 
 
 def refuse_unknown_names(settings: Settings) -> None:

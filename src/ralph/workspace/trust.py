@@ -10,7 +10,9 @@ from typing import Any
 
 import msgspec
 
+from ralph.agents.registry import AGENTS
 from ralph.config.layers import WORKSPACE, Settings
+from ralph.config.schema import Agent
 from ralph.config.trust import (
     Commands,
     NamedCommand,
@@ -25,6 +27,7 @@ from ralph.config.trust import (
     is_sound,
 )
 from ralph.core.errors import BadData, NotTrusted
+from ralph.core.fallback import parts, reviewer_parts
 from ralph.core.plan import Plan
 from ralph.core.secrets import sealed
 from ralph.host.files import keep_aside, make_folder, read_bytes, sync_folder, write_bytes
@@ -38,7 +41,8 @@ _YES = frozenset({"1", "true", "yes", "on"})
 
 def gather(root: Path, settings: Settings, plans: Iterable[tuple[Path, Plan]]) -> Commands:
     """Every command of the workspace's config, of its settings for Claude Code and of these plans, with its file."""
-    found = [*commands_of(settings, root=str(root)), *_scripts(root, settings), *_of_client(root)]
+    found = [*commands_of(settings, root=str(root)), *_scripts(root, settings), *_agents(root, settings)]
+    found += _of_client(root)
     for file, plan in plans:
         name = file.relative_to(root).as_posix() if file.is_relative_to(root) else str(file)
         found += commands_of_plan(plan, name)
@@ -59,6 +63,25 @@ def _scripts(root: Path, settings: Settings) -> list[NamedCommand]:
                 content = "not readable"
             scripts.append(NamedCommand(source, f"content of {script.written}", content))
     return scripts
+
+
+_ROUTES = ("routing.simple", "routing.medium", "routing.complex")
+_REVIEWERS = "review.reviewers"
+
+
+def _agents(root: Path, settings: Settings) -> Iterator[NamedCommand]:
+    """Agents among the models of `routing` and the reviewers. As for `agent.name`, the default one needs no trust."""
+    for layer in settings.layers:
+        if layer.kind not in WORKSPACE:
+            continue
+        source = Path(layer.file).relative_to(root).as_posix()
+        named = [(key, str(layer.values[key].value)) for key in _ROUTES if key in layer.values]
+        if _REVIEWERS in layer.values:
+            named += [(_REVIEWERS, name) for name in layer.values[_REVIEWERS].value if "@" in name]
+        for key, name in named:
+            choice = reviewer_parts(name, AGENTS.names())[1] if key == _REVIEWERS else name
+            if parts(choice, AGENTS.names())[0] not in ("", Agent().name):
+                yield NamedCommand(source, key, name)
 
 
 _CLIENT_SETTINGS = ".claude/settings.json"
