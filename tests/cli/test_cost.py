@@ -74,7 +74,7 @@ def test_the_overview_tells_known_estimated_assumed_and_unknown_apart(books: Boo
     assert "~$0.88 +? for 6 iterations in 2 runs" in told
     assert "3 iterations of unknown cost, not included" in told
     assert "$0.12 of it estimated: list prices of 20" in told
-    assert "(platform.claude.com, developers.openai.com)" in told
+    assert "(platform.claude.com, developers.openai.com, ai.google.dev)" in told
     assert "635 tokens (500 in, 100 out, 15 from cache, 20 to cache)" in told
 
 
