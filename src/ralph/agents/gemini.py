@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,8 @@ from ralph.agents.gemini_events import GeminiEvents
 from ralph.agents.program import argument, host_of, not_found, which
 from ralph.agents.untyped import members
 from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
-from ralph.core.ports import HookFiles, Launch, Login, Reader, Session
+from ralph.core.ports import HookFiles, Launch, Login, Reader, Rights, Session
+from ralph.hooks.dialects.gemini import TOOLS
 
 NAME = "gemini"
 TITLE = "Gemini CLI"
@@ -68,6 +70,7 @@ _ADDRESSES = ("GOOGLE_GEMINI_BASE_URL", "GOOGLE_VERTEX_BASE_URL", "CODE_ASSIST_E
 
 _FOLDER = ".gemini"
 _SETTINGS = "settings.json"
+_POLICY = "policies/ralph.toml"
 _KEPT = ("security", "model", "modelConfigs", "billing")
 """Of the user's settings: the login and the choice of a model."""
 _HOME = "GEMINI_CLI_HOME"
@@ -151,7 +154,10 @@ def launch(session: Session, program: str) -> Launch:
         tuple(argv),
         prompt.encode("utf-8", "replace"),
         env,
-        {f"{_FOLDER}/{_SETTINGS}": json.dumps(_settings(session, own), indent=2) + "\n"},
+        {
+            f"{_FOLDER}/{_SETTINGS}": json.dumps(_settings(session, own), indent=2) + "\n",
+            f"{_FOLDER}/{_POLICY}": "\n".join(_rules(session.rights)),
+        },
         {f"{_FOLDER}/{name}": str(own / name) for name in names},
     )
 
@@ -174,7 +180,6 @@ def _settings(session: Session, own: Path) -> dict[str, Any]:
         "privacy": {"usageStatisticsEnabled": False},
         "telemetry": {"enabled": False},
         "mcp": {"allowed": ["-"]},  # those of the project: none has this name, and an empty list allows all
-        "tools": {"exclude": list(_UNUSABLE)},
     }
     if session.hooks is not None:
         settings |= {"hooksConfig": {"enabled": True, "notifications": False}, "hooks": _hooks(session.hooks)}
@@ -198,6 +203,24 @@ def _hooks(hooks: HookFiles) -> dict[str, Any]:
         ]
         for name, event in _EVENTS.items()
     }
+
+
+def _rules(rights: Rights) -> Iterator[str]:
+    """The rules for tools, in the client's form. They count more than its own, also when it asks for nothing."""
+    yield _rule("deny", toolName=list(_UNUSABLE))
+    for decision, given in (("allow", rights.allowed_tools), ("deny", rights.disallowed_tools)):
+        for name, pattern in re.findall(r"(\w+)(?:\(([^)]*)\))?", given):
+            start = re.split(r":?\*", pattern)[0].strip()
+            if name == "Bash" and start:
+                yield _rule(decision, toolName="run_shell_command", commandPrefix=start)
+            elif not pattern and (tools := [tool for tool, (known, _) in TOOLS.items() if known == name]):
+                yield _rule(decision, toolName=tools)
+
+
+def _rule(decision: str, **about: str | list[str]) -> str:
+    priority = 990 if decision == "deny" else 500
+    values = {**about, "decision": decision, "priority": priority}
+    return "\n".join(["[[rule]]", *(f"{key} = {json.dumps(value)}" for key, value in values.items()), ""])
 
 
 def reader() -> Reader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -145,14 +146,22 @@ def _settings(session: Session) -> dict[str, Any]:
         "mcp": {"allowed": ["-"]},  # none has this name
         "memory": {"enableManagedAutoMemory": False, "enableManagedAutoDream": False, "enableAutoSkill": False},
         "model": {"generationConfig": _RETRIES},
+        "permissions": {
+            "allow": _rules(session.rights.allowed_tools),
+            "deny": [*_UNUSABLE, *_rules(session.rights.disallowed_tools)],
+        },
         "privacy": {"usageStatisticsEnabled": False},
         "security": {"folderTrust": {"enabled": False}},  # `ralph trust` has asked
         "telemetry": {"enabled": False},
-        "tools": {"exclude": list(_UNUSABLE)},
     }
     if session.hooks is not None:
         settings |= {"disableAllHooks": False, "hooks": {event: [_hook(event, session.hooks)] for event in _EVENTS}}
     return settings
+
+
+def _rules(given: str) -> list[str]:
+    """The client understands Claude Code's rules for tools, and its names for them."""
+    return [rule.replace(":*)", " *)") for rule in re.findall(r"\w+(?:\([^)]*\))?", given)]
 
 
 def _hook(event: str, hooks: HookFiles) -> dict[str, Any]:
