@@ -91,10 +91,10 @@ def login(env: Mapping[str, str], home: Path) -> LoginState:
         return LoginState(key)
     path = Path(env.get("COPILOT_HOME") or home / ".copilot") / "config.json"
     try:
-        known = path.read_text(encoding="utf-8", errors="replace")  # JSON with comments
+        known = path.read_text(encoding="utf-8", errors="replace").lower()  # JSON with comments
     except OSError:
         return LoginState()
-    return LoginState(str(path) if "loggedInUser" in known or "logged_in_user" in known else "")
+    return LoginState(str(path) if "loggedinuser" in known or "logged_in_user" in known else "")
 
 
 def rehearse(address: str) -> Rehearsal:

@@ -62,7 +62,6 @@ class CopilotEvents:
         self._worked = False
         self._text = ""
         self._turns = 0
-        self._events = 0
         self._is_masked = False
         self._end: Result | None = None
 
@@ -70,7 +69,6 @@ class CopilotEvents:
         event = decode(line)
         kind, data = text(event.get("type")), members(event.get("data"))
         self._is_masked = self._is_masked or (_MASK in line and _is_spoilt(event, data))
-        self._events += bool(kind)
         is_main = not data.get("parentToolCallId") and not event.get("agentId")
         match kind:
             case "session.tools_updated" | "model.call_start":
@@ -191,9 +189,8 @@ class CopilotEvents:
             return [more] if uses else []
         if end.code is None:
             return []
-        if self._is_masked or (self._events == 0 and end.code == 0):
-            detail = _MASKED if self._is_masked else "the output of the client was not understood"
-            return [Result(ok=False, trouble=Trouble.OTHER, detail=detail, tokens=tokens, models=models)]
+        if self._is_masked:
+            return [Result(ok=False, trouble=Trouble.AUTHENTICATION, detail=_MASKED, tokens=tokens, models=models)]
         if end.code == 0:
             return []
         error = self._error or _ended(end.stderr)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -53,8 +54,9 @@ TRAITS = AgentTraits(
         "Its log goes to stderr, because it says only there that it retries.",
     ),
 )
-_HOSTS = ("api.factory.ai", "api.eu.factory.ai", "app.factory.ai", "api.workos.com")
-"""The service itself, and where a login is renewed."""
+_HOSTS = ("api.factory.ai", "api.eu.factory.ai", "app.factory.ai", "api.workos.com", "telemetry.factory.ai")
+"""The service itself, where a login is renewed, and where its log goes: without an answer from there it writes the log
+less and less often."""
 _RUNTIME = "droid-settings.json"
 _EVENTS = ("SessionStart", "PreToolUse", "PostToolUse", "Stop", "SessionEnd")
 _TIMEOUTS = {"PreToolUse": 600, "Stop": 30, "SessionEnd": 5}
@@ -124,8 +126,10 @@ def launch(session: Session, program: str) -> Launch:
     env = {
         "FACTORY_DISABLE_SETTINGS_PERSISTENCE": "true",
         "FACTORY_DROID_AUTO_UPDATE_ENABLED": "false",
-        "FACTORY_LOG_FILE": "/dev/stderr",  # it retries for two minutes, and says so nowhere else
+        "FACTORY_LOG_FILE": "/dev/stderr",  # it retries for minutes, and says so nowhere else
     }
+    if Path(login(os.environ, Path.home()).by).name == Path(_SETTINGS).name:
+        env["FACTORY_AIRGAP_ENABLED"] = "true"  # only models of the user's own: it needs nothing of Factory's
     settings: dict[str, Any] = {"cloudSessionSync": False}
     if session.hooks is not None:
         env |= session.hooks.env

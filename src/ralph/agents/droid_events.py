@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import datetime
 from typing import Any
 
 from ralph.agents.api_errors import api_error
@@ -17,8 +18,8 @@ from ralph.hooks.dialects.translation import files_of_patch
 _HARD = (Trouble.LIMIT, Trouble.BILLING, Trouble.AUTHENTICATION, Trouble.MODEL)
 """What another try does not help against."""
 _MOST_TRIES = 3
-"""About 20 seconds. The client tries for two minutes; the loop retries."""
-_ENTRY = re.compile(rb"\[\d{4}-\d\d-\d\dT[\d:.]+Z\] [A-Z]+: ")
+"""About 20 seconds, and the log comes every 20 seconds. The client tries for minutes; the loop retries."""
+_ENTRY = re.compile(rb"\[(\d{4}-\d\d-\d\dT[\d:.]+Z)\] [A-Z]+: ")
 _FAILED = re.compile(rb'LLM error \| Context: \{"attempt":(\d+)')
 _CONTEXT = b" | Context: {"
 """Ends an entry of the log, which can have several lines."""
@@ -41,6 +42,7 @@ class DroidEvents:
         self._open: dict[str, ToolUse] = {}
         self._denied: ToolUse | None = None
         self._ended = False
+        self._heard_at = 0.0
         self._attempt = 0
         self._in_entry = False
         self._stderr: list[str] = []
@@ -48,6 +50,7 @@ class DroidEvents:
     def __call__(self, line: bytes) -> Iterable[AgentEvent]:
         event = decode(line)
         is_main = not self._session or text(event.get("session_id")) in ("", self._session)
+        self._heard_at = max(self._heard_at, count(event.get("timestamp")) / 1000)
         match text(event.get("type")):
             case "system" if event.get("subtype") == "init":
                 self._session, self._cwd = text(event.get("session_id")), text(event.get("cwd"))
@@ -68,7 +71,6 @@ class DroidEvents:
         return line.lstrip()[:1] == b"{" and not decode(line)
 
     def _said(self, said: str) -> list[AgentEvent]:
-        self._attempt = 0
         if not said.strip() or (_NO_PERMISSION in said and self._denied is not None):  # the client's own words
             return []
         self._message = said
@@ -110,27 +112,27 @@ class DroidEvents:
 
     def error(self, line: bytes) -> Iterable[AgentEvent]:
         """A line of stderr: most are of the log."""
-        if _ENTRY.match(line):
+        if entry := _ENTRY.match(line):
             self._in_entry = _CONTEXT not in line
-            if failed := _FAILED.search(line):
-                self._attempt = -int(failed[1])  # its message is in the next entry
+            if (failed := _FAILED.search(line)) and _time(entry[1]) >= self._heard_at:  # else it has gone on since
+                self._attempt = int(failed[1])  # its message is in one of the next entries
             return []
         if not self._in_entry:
             if len(self._stderr) < _KEPT and line.strip():
                 self._stderr.append(line.decode("utf-8", "replace").strip())
             return []
         self._in_entry = _CONTEXT not in line
-        if self._attempt >= 0 or not line.startswith(b"Error: "):
+        if not self._attempt or not line.startswith(b"Error: "):
             return []
-        self._attempt = -self._attempt
-        return self._failure(line.removeprefix(b"Error: ").decode("utf-8", "replace"))
+        attempt, self._attempt = self._attempt, 0
+        return self._failure(attempt, line.removeprefix(b"Error: ").decode("utf-8", "replace"))
 
-    def _failure(self, message: str) -> list[AgentEvent]:
+    def _failure(self, attempt: int, message: str) -> list[AgentEvent]:
         error = api_error(message)
-        if error.trouble in _HARD or self._attempt >= _MOST_TRIES:
+        if error.trouble in _HARD or attempt >= _MOST_TRIES:
             self._ended = True
             return [*error.limit(), error.result(gives_up=True)]
-        return [Retry(self._attempt, error.status or None, one_line(error.message, 200))]
+        return [Retry(attempt, error.status or None, one_line(error.message, 200))]
 
     def finish(self, end: ClientEnd) -> Iterable[AgentEvent]:
         """How a client ended that has not said it by a completion."""
@@ -148,3 +150,10 @@ class DroidEvents:
             return [Result(ok=False, trouble=Trouble.MODEL, detail=one_line(self._stderr[0], 300))]
         error = api_error(said or "the client ended without an answer")
         return [*error.limit(), error.result()]
+
+
+def _time(stamp: bytes) -> float:
+    try:
+        return datetime.fromisoformat(stamp.decode()).timestamp()
+    except (ValueError, OverflowError):
+        return 0.0
