@@ -95,9 +95,9 @@ def test_a_session_and_its_tokens(tmp_path: Path) -> None:
     )
     assert events[:5] == [
         Init("m1"),
-        ToolUse("bash", "bash ls", "c", command="ls"),
+        ToolUse("Bash", "Bash ls", "c", command="ls"),
         ToolResult("c", True, "a"),
-        ToolUse("apply_patch", "apply_patch b.txt", "d", path="b.txt"),
+        ToolUse("Edit", "Edit b.txt", "d", path="b.txt"),
         Text("Done."),
     ]
     outcome = Outcome()

@@ -98,9 +98,9 @@ def test_a_session() -> None:
         end=ClientEnd(code=0),
     ) == [
         Init("custom:m-0", "s"),
-        ToolUse("Create", "Create a.txt", "c", path="/w/a.txt"),
+        ToolUse("Write", "Write a.txt", "c", path="/w/a.txt"),
         ToolResult("c", True, "ok"),
-        ToolUse("ApplyPatch", "ApplyPatch b.txt", "d", path="b.txt"),
+        ToolUse("Edit", "Edit b.txt", "d", path="b.txt"),
         ToolResult("d", False, "Error: Denied"),
         Text("Done."),
         Result(ok=True, text="Done.", tokens=Tokens(1600, 100, 400), turns=2),

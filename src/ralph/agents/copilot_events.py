@@ -29,6 +29,7 @@ from ralph.core.agent import (
 )
 from ralph.core.ports import ClientEnd
 from ralph.core.text import one_line
+from ralph.hooks.dialects.copilot import TOOLS
 from ralph.hooks.dialects.translation import files_of_patch
 
 USAGE = "usage.json"
@@ -45,7 +46,7 @@ _MASKED = (
     "read; use a longer key"
 )
 _HOOK = "Denied by preToolUse hook"
-_CHANGING = frozenset({"bash", "create", "edit", "apply_patch"})
+_CHANGING = frozenset({"Bash", "Edit", "Write"})
 _OPEN = 256
 
 
@@ -109,12 +110,13 @@ class CopilotEvents:
         return [Text(said)]
 
     def _tool(self, data: dict[str, Any]) -> ToolUse:
-        name, call = text(data.get("toolName")), text(data.get("toolCallId"))
+        tool, call = text(data.get("toolName")), text(data.get("toolCallId"))
+        name = TOOLS[tool][0] if tool in TOOLS else tool
         given = members(data.get("arguments"))
-        patched = files_of_patch(text(data.get("arguments"))) if name == "apply_patch" else []
+        patched = files_of_patch(text(data.get("arguments"))) if tool == "apply_patch" else []
         if patched:
             given = {"path": patched[0]}
-        path = text(given.get("path")) if name in ("create", "edit", "apply_patch", "view") else ""
+        path = text(given.get("path")) if name in ("Edit", "Read", "Write") else ""
         used = ToolUse(name, summarise(name, given, ""), call, path, text(given.get("command")))
         if len(self._open) < _OPEN:
             self._open[call] = used

@@ -45,10 +45,10 @@ TRAITS = AgentTraits(
     tried="0.215.0",
     log_in="run `droid` once and log in, set FACTORY_API_KEY, or add a model of your own to ~/.factory/settings.json",
     keys=("FACTORY_API_KEY",),
+    own_rules="it only reads and changes nothing",
     cannot={"limit": "the client does not pass on when a limit ends"},
     notes=(
         "A model of your own is called `custom:NAME`, as `droid exec --help` lists it.",
-        "With `permissions: client` it only reads: it offers its model no tool that changes anything.",
         "Your own hooks and MCP servers in ~/.factory are used too; the tools of MCP servers are denied by the guard.",
         "A login in the keyring of the desktop does not reach a sandbox: set FACTORY_API_KEY there.",
         "Its log goes to stderr, because it says only there that it retries.",

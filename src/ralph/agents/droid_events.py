@@ -13,6 +13,7 @@ from ralph.agents.untyped import count, decode, members, text
 from ralph.core.agent import AgentEvent, Denial, Init, Result, Retry, Text, Tokens, ToolResult, ToolUse, Trouble
 from ralph.core.ports import ClientEnd
 from ralph.core.text import one_line
+from ralph.hooks.dialects.droid import TOOLS
 from ralph.hooks.dialects.translation import files_of_patch
 
 _HARD = (Trouble.LIMIT, Trouble.BILLING, Trouble.AUTHENTICATION, Trouble.MODEL)
@@ -77,10 +78,11 @@ class DroidEvents:
         return [Text(said)]
 
     def _tool(self, event: dict[str, Any]) -> ToolUse:
-        name, call = text(event.get("toolName")) or text(event.get("toolId")), text(event.get("id"))
+        tool, call = text(event.get("toolName")) or text(event.get("toolId")), text(event.get("id"))
+        name = TOOLS[tool][0] if tool in TOOLS else tool
         given = members(event.get("parameters"))
         patched = [path for value in given.values() for path in files_of_patch(text(value))]
-        path = text(given.get("file_path")) or (patched[0] if patched and name == "ApplyPatch" else "")
+        path = text(given.get("file_path")) or (patched[0] if patched and tool == "ApplyPatch" else "")
         shown = {"file_path": path, **given} if path else given
         used = ToolUse(name, summarise(name, shown, self._cwd), call, path, text(given.get("command")))
         if len(self._open) < _OPEN:

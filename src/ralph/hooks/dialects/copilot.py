@@ -10,7 +10,7 @@ FAILED = (
     b'"Ralph\'s hook could not check this call. Try a simpler one, or end your turn."}\n'
 )
 
-_TOOLS: Tools = {
+TOOLS: Tools = {
     "bash": ("Bash", {}),
     "write_bash": ("Bash", {"input": "command"}),
     "read_bash": ("BashOutput", {}),
@@ -45,7 +45,7 @@ def read(event: str, values: Values) -> Values:
     result = values.get("toolResult")
     if isinstance(result, dict):
         known["tool_response"] = result.get("textResultForLlm")
-    return named(known, _TOOLS, tool, _input(tool, values.get("toolArgs"))) if tool else known
+    return named(known, TOOLS, tool, _input(tool, values.get("toolArgs"))) if tool else known
 
 
 def _input(tool: str, given: object) -> object:

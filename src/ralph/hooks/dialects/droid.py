@@ -10,7 +10,7 @@ FAILED = (
     b'"Ralph\'s hook could not check this call. Try a simpler one, or end your turn."}}\n'
 )
 
-_TOOLS: Tools = {
+TOOLS: Tools = {
     "Execute": ("Bash", {}),
     "Create": ("Write", {}),
     "Edit": ("Edit", {"old_str": "old_string", "new_str": "new_string"}),
@@ -29,7 +29,7 @@ def read(event: str, values: Values) -> Values:
     if tool == "ApplyPatch":
         texts = given.values() if isinstance(given, dict) else [given]
         given = {"file_paths": [path for text in texts if isinstance(text, str) for path in files_of_patch(text)]}
-    return named(values, _TOOLS, tool, given)
+    return named(values, TOOLS, tool, given)
 
 
 def write(call: Call, answer: Answer) -> str:
