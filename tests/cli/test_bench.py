@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from ralph.trial import bench
+from ralph.trial.model import serve
+from ralph.trial.stage import REQUEST
+from ralph.trial.tool_calls import in_shell
 from support.cli import ralph_here
 from support.clients import CLIENT
 from support.plugins import install_acme
@@ -72,6 +75,26 @@ def test_agents_are_compared_on_the_same_stories(acme: Path, tmp_path: Path) -> 
     assert second.startswith("acme/gpt-5 3 of 3 1 11 1,320 ~$0.0036 ")
     assert "on a scripted model: only clients are compared" in done.err
     assert not [*tmp_path.glob("ralph-bench-*")]
+
+
+@pytest.mark.slow
+@pytest.mark.defaults
+def test_real_services_are_used_with_the_login_and_the_network_of_the_user(
+    acme: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service on loopback takes their place. The first story is claimed before it is done."""
+    turns: list[dict[str, Any]] = []
+    for task in (None, *bench.TASKS):
+        files = [[REQUEST, '{"claim": "done"}'], *([[task.file, task.solution]] if task else [])]
+        turns += [*({"run": in_shell("write", file)} for file in files), {"say": "Done."}]
+    server, address = serve(turns, tmp_path / "requests.jsonl")
+    env = {"ACME_BASE_URL": address, "ACME_API_KEY": "x"}
+    done = ralph_here("bench", "acme", "--yes-spend", "--max-cost", "2", cwd=tmp_path, env=env)
+    server.shutdown()
+    server.server_close()
+    assert done.code == 0, done.out + done.err
+    assert rows(done.out)[1].startswith("acme 3 of 3 1 11 1,320 $0.0110 ")
+    assert "the real services; this costs money" in done.err
 
 
 @pytest.mark.slow

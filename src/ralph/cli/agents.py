@@ -86,7 +86,7 @@ def _state(one: Known) -> str:
         return paint(f"not installed: {one.install}", "dim")
     login = {True: "logged in", False: paint(f"no login: {one.log_in}", "yellow"), None: "login unknown"}[one.has_login]
     guard = "guarded by hooks" if one.hooks else "no hooks: use the sandbox"
-    return f"{one.title} {one.version}, {login}, {guard}"
+    return f"{f'{one.title} {one.version}'.strip()}, {login}, {guard}"
 
 
 def show_agent(args: Namespace) -> int:

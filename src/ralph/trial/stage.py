@@ -69,7 +69,7 @@ class Stage:
     def commit(self, files: Mapping[str, str]) -> None:
         for name, text in files.items():
             (self.root / name).write_text(text)
-        for command in (["add", "-A"], ["commit", "-qm", "The project of a trial"]):
+        for command in (["add", "-A"], ["-c", "commit.gpgsign=false", "commit", "-qm", "The project of a trial"]):
             subprocess.run(["git", *command], cwd=self.root, env=self.env(), check=True)
 
     def _write_plan(self, stories: int | list[dict[str, Any]]) -> None:
@@ -101,9 +101,9 @@ class Stage:
         (self.root / ".ralph/config.yaml").write_text(json.dumps(basic | config))
 
     def env(self, **more: str) -> dict[str, str]:
-        if self.is_real:
-            return {**os.environ, "RALPH_STATE_HOME": str(self.state), "RALPH_TRUST": "1", **more}
         who = {f"GIT_{a}_{b}": "trial@example.com" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")}
+        if self.is_real:
+            return {**os.environ, **who, "RALPH_STATE_HOME": str(self.state), "RALPH_TRUST": "1", **more}
         places = {"HOME": str(self.home), "TMPDIR": str(self.folder / "tmp"), "RALPH_STATE_HOME": str(self.state)}
         kept = {name: os.environ[name] for name in _KEPT if name in os.environ}
         return kept | who | places | self.rehearsal.env | {"RALPH_TRUST": "1", "MODEL_PORT": str(self.port)} | more
