@@ -33,10 +33,11 @@ _RETURNED = 4000
 """Characters kept of a tool's output."""
 _ATTEMPT = re.compile(
     r"^Attempt (?P<number>\d+) failed(?: with status (?P<status>\d{3})| with (?P<kind>429|5xx) error)?"
-    r"(?:: (?P<why>.*?))?\. (?:Retrying|Max attempts)(?:.*?after (?P<pause>\d+)ms)?(?P<rest>.*)"
+    r"(?:: (?P<why>.*?))?\. (?P<then>Retrying|Max attempts)(?:.*?after (?P<pause>\d+)ms)?(?P<rest>.*)"
 )
-_MOST_ATTEMPTS = 5
-"""Failed requests in a row, of all models that the client falls back to."""
+_MOST_ATTEMPTS = 4
+"""Failed requests in a row. Without a model in its settings the client makes more of them than the settings say, and
+falls back to other models; ended by itself, it reports what the session used."""
 _LONGEST_PAUSE = 30.0
 """Seconds between two requests. The loop waits as well, and says so."""
 _LIMIT = 120.0
@@ -103,7 +104,7 @@ class GeminiEvents:
         self._status = self._status or told.status
         events: list[AgentEvent] = [Retry(self._failed, self._status or None, one_line(self._why, 200))]
         pause = int(found["pause"] or 0) / 1000
-        if self._failed >= _MOST_ATTEMPTS or pause > _LONGEST_PAUSE:
+        if (self._failed >= _MOST_ATTEMPTS and found["then"] == "Retrying") or pause > _LONGEST_PAUSE:
             is_limit = pause > _LIMIT
             trouble = Trouble.LIMIT if is_limit else Trouble.TRANSPORT
             events += [Limit(True, time.time() + pause, one_line(self._why, 80))] if is_limit else []
