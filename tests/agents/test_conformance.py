@@ -16,7 +16,20 @@ from ralph.core.plan import Mode
 from ralph.core.ports import Session
 from support.sessions import session_of
 
-NAMES = ["aider", "claude", "codex", "command", "copilot", "droid", "goose", "opencode", "pi", "scripted"]
+NAMES = [
+    "aider",
+    "claude",
+    "codex",
+    "command",
+    "copilot",
+    "droid",
+    "gemini",
+    "goose",
+    "opencode",
+    "pi",
+    "qwen",
+    "scripted",
+]
 PROMPT = "Work on the story.\nThen say so — briefly."
 
 
