@@ -10,6 +10,7 @@ this system) is said in one line, and its tests are skipped.
 from __future__ import annotations
 
 import os
+import platform
 import shutil
 import subprocess
 import sys
@@ -39,6 +40,10 @@ def _npm(name: str, *packages: str) -> Client:
     return Client(packages, f"node_modules/.bin/{name}")
 
 
+# The package `@aaif/goose` brings a version whose hooks deny nothing.
+_ARCHITECTURES = {"x86_64": "x64", "aarch64": "arm64"}
+_GOOSE = f"goose-binary-{sys.platform}-{_ARCHITECTURES.get(platform.machine(), platform.machine())}"
+
 CLIENTS = {
     "aider": Client(("aider-chat==0.86.2",), "bin/aider", is_python=True),
     "cline": _npm("cline", "cline@3.0.65"),
@@ -46,7 +51,7 @@ CLIENTS = {
     "copilot": _npm("copilot", "@github/copilot@1.0.102"),
     "droid": _npm("droid", "droid@0.215.0"),
     "gemini": _npm("gemini", "@google/gemini-cli@0.61.0"),
-    "goose": _npm("goose", "@aaif/goose@0.20.1"),
+    "goose": _npm(_GOOSE, f"@aaif/{_GOOSE}@1.52.0"),
     "opencode": _npm("opencode", "opencode-ai@1.18.33"),
     "pi": _npm("pi", "@earendil-works/pi-coding-agent@0.74.2"),
     "qwen": Client(("@qwen-code/qwen-code@0.24.4", "node@22"), "qwen", needs_node=True),

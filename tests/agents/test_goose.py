@@ -85,9 +85,13 @@ def test_a_missing_program_is_told_with_the_fix(tmp_path: Path) -> None:
         goose.find(session_of(prompt="", cwd=tmp_path), str(tmp_path))
 
 
-def test_the_users_own_address_replaces_the_hosts() -> None:
+def test_the_users_own_address_replaces_the_hosts(tmp_path: Path) -> None:
     assert goose.hosts({"OPENAI_HOST": "http://localhost:1234"}) == ("localhost:1234",)
     assert goose.hosts({"GOOSE_PROVIDER": "anthropic"}) == ("api.anthropic.com",)
+    settings = tmp_path / ".config/goose/config.yaml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("extensions:\n  memory: x\nGOOSE_PROVIDER: openai\nOPENAI_HOST: 'https://gateway.example'\n")
+    assert goose.hosts({"HOME": str(tmp_path)}) == ("gateway.example:443",)
 
 
 def test_the_pieces_of_a_text_are_one_message() -> None:

@@ -5,6 +5,7 @@ It is told not to commit: it would ask the model once more for a message, and sk
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -106,7 +107,7 @@ def launch(session: Session, program: str) -> Launch:
     folder = session.folder
     argv = [program, *session.command[1:], *_OPTIONS, "--message-file", str(folder / _MESSAGE)]
     argv += ["--analytics-log", str(folder / LOG)]
-    argv += [f"--{name}-history-file={folder / name}.history" for name in ("input", "chat")]
+    argv += [f"--{name}-history-file={os.devnull}" for name in ("input", "chat")]
     if session.model:
         argv += ["--model", argument(session.model)]
     told = ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -71,9 +72,10 @@ def find(session: Session, path: str) -> str:
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
-    if given := tuple(host_of(env[name]) for name in _ADDRESSES if env.get(name)):
+    settings = _settings(env) | dict(env)
+    if given := tuple(host_of(settings[name]) for name in _ADDRESSES if settings.get(name)):
         return given
-    known = _PROVIDERS.get(env.get("GOOSE_PROVIDER", ""))
+    known = _PROVIDERS.get(settings.get("GOOSE_PROVIDER", ""))
     return tuple(host for _, host in ([known] if known else _PROVIDERS.values()) if host)
 
 
@@ -85,6 +87,15 @@ def login(env: Mapping[str, str], home: Path) -> LoginState:
     # The key may be in the system's keyring.
     configured = (_config(env, home) / "config.yaml").is_file() or env.get("GOOSE_PROVIDER")
     return LoginState(is_known=not configured)
+
+
+def _settings(env: Mapping[str, str]) -> dict[str, str]:
+    """The plain values in the user's own settings."""
+    try:
+        text = (_config(env, Path(env.get("HOME") or "/nonexistent")) / "config.yaml").read_text(errors="replace")
+    except OSError:
+        return {}
+    return {key: value.strip("\"'") for key, value in re.findall(r"(?m)^([A-Z][A-Z_]*): *(\S+) *$", text)}
 
 
 def _config(env: Mapping[str, str], home: Path) -> Path:

@@ -21,7 +21,7 @@ from ralph.host.process.supervise import Ending, How
 from ralph.trial.scenarios import PROMISE, SCENARIOS, Scenario
 from ralph.trial.stage import Played, Stage
 
-_LARGEST = 8 * 1024
+_LARGEST = 16 * 1024
 """Bytes of a file that a client left in its folder, to be recorded."""
 _LINES = re.compile(r"(?:Line \d+ of a long text that has to arrive\.(?:\\+n|\s)*)+")
 
@@ -123,7 +123,10 @@ def record(agent: Agent, scenario: str, version: str, played: Played) -> Recordi
                 stdout=_neutral(_text(raw), played.stage),
                 stderr=_neutral(_text(raw.with_suffix(".err.log")), played.stage)[-4000:],
                 code=event["ended"].get("code"),
-                files={path.name: _neutral(_text(path), played.stage) for path in _left(folder)},
+                files={
+                    str(path.relative_to(folder)): _neutral(_text(path), played.stage)
+                    for path in _left(folder, with_logs=bool(event["outcome"].get("trouble")))
+                },
             )
         )
     return Recording(agent=agent.NAME, version=version, scenario=scenario, takes=tuple(takes))
@@ -133,8 +136,11 @@ def _text(path: Path) -> str:
     return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
 
 
-def _left(folder: Path) -> Iterator[Path]:
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+def _left(folder: Path, *, with_logs: bool) -> Iterator[Path]:
+    """`with_logs`: also those in its folders, which may tell why the client failed."""
+    if not folder.is_dir():
+        return
+    for path in sorted({*folder.iterdir(), *(folder.rglob("*.log") if with_logs else ())}):
         if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST:
             yield path
 
@@ -152,6 +158,7 @@ def replay(agent: Agent, recording: Recording) -> list[Outcome]:
     for take in recording.takes:
         with tempfile.TemporaryDirectory(prefix="ralph-replay-") as name:
             for file, text in take.files.items():
+                Path(name, file).parent.mkdir(parents=True, exist_ok=True)
                 Path(name, file).write_text(text)
             outcomes.append(_read(agent, take, Path(name)))
     return outcomes
