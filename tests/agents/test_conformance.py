@@ -19,6 +19,7 @@ from support.sessions import session_of
 NAMES = [
     "aider",
     "claude",
+    "cline",
     "codex",
     "command",
     "copilot",

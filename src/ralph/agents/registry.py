@@ -12,6 +12,7 @@ AGENTS = Registry(
     {
         "aider": "ralph.agents.aider",
         "claude": "ralph.agents.claude",
+        "cline": "ralph.agents.cline",
         "codex": "ralph.agents.codex",
         "copilot": "ralph.agents.copilot",
         "droid": "ralph.agents.droid",
