@@ -245,7 +245,7 @@ def _asks_seen(played: Played) -> Problems:
 
 
 def _late(stage: Stage) -> list[Turn]:
-    return [*_story(stage)[:2], {"say": "Done.", "wait": 40}]
+    return [*_story(stage)[:2], {"say": "Done.", "wait": 80}]
 
 
 def _late_seen(played: Played) -> Problems:
@@ -385,7 +385,7 @@ SCENARIOS = (
     Scenario(
         name="late",
         title="time runs out on finished work",
-        config={"timeout": "20s", "max_loops_per_task": 1},
+        config={"timeout": "40s", "max_loops_per_task": 1},
         turns=_late,
         heard=lambda _: iter(()),
         seen=_late_seen,
