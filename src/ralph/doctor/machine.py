@@ -98,7 +98,7 @@ def version_of(program: str, env: Mapping[str, str], within: float = _ANSWER_WIT
         return f"(--version exited with code {said.code})"
     text = (said.out or said.err).decode(errors="replace")
     numbers = re.search(r"\d+(\.\d+)+\S*", text)
-    return numbers[0].rstrip(",;") if numbers else one_line(text, 60)
+    return numbers[0].rstrip(",;.") if numbers else one_line(text, 60)
 
 
 def _which(program: str, subject: Subject) -> str | None:
