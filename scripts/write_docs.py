@@ -82,8 +82,8 @@ def agents_page(page: str) -> str:
     marks = []
     for scenario in SCENARIOS:
         cells = [_passed(one, scenario, recorded[one.NAME], notes) for one in found]
-        marks.append((scenario.title, *cells))
-    table = _table(("scenario", *(f"`{one.NAME}`" for one in found)), marks)
+        marks.append((f"`{scenario.name}`", scenario.title, *cells))
+    table = _table(("scenario", "", *(f"`{one.NAME}`" for one in found)), marks)
     listed = "".join(f"{number}. {note}\n" for number, note in enumerate(notes, 1))
     return _between(page, "conformance", f"{table}\n{listed}" if notes else table)
 
