@@ -103,7 +103,7 @@ def test_a_run_that_cannot_start_tells_of_everything_else_too(workspace: Path) -
 
 
 def test_a_plan_that_cannot_be_read_and_wrong_settings_keep_nobody_from_looking_at_the_rest(workspace: Path) -> None:
-    settle(workspace, "fallback: [codex]\nbudget: {prices: none.yaml}\nnotify: {webhook: 'ftp://x'}\n")
+    settle(workspace, "fallback: [cursor]\nbudget: {prices: none.yaml}\nnotify: {webhook: 'ftp://x'}\n")
     (plan,) = workspace.glob(".ralph/*/tasks.json")
     plan.write_text("{}")
     found = levels(workspace, RALPH_TRUST="1")

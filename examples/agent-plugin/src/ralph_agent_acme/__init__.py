@@ -70,6 +70,18 @@ def reader() -> Reader:
     return _events
 
 
+def _end(record: dict[str, Any]) -> Result:
+    ok, usd = bool(record["ok"]), record.get("usd")
+    return Result(
+        ok,
+        trouble=None if ok else _TROUBLES.get(record.get("status", 0), Trouble.TRANSPORT),
+        detail=str(record.get("error", "")),
+        cost_usd=None if usd is None else float(usd),
+        tokens=Tokens(int(record.get("input", 0)), int(record.get("output", 0))),
+        turns=int(record.get("turns", 0)),
+    )
+
+
 def _events(line: bytes) -> list[AgentEvent]:
     """The events of one line of output. Never raises: a line that is not one of ours is no event."""
     try:
@@ -88,15 +100,3 @@ def _events(line: bytes) -> list[AgentEvent]:
     except (ValueError, KeyError, TypeError, AttributeError):
         pass
     return []
-
-
-def _end(record: dict[str, Any]) -> Result:
-    ok, usd = bool(record["ok"]), record.get("usd")
-    return Result(
-        ok,
-        trouble=None if ok else _TROUBLES.get(record.get("status", 0), Trouble.TRANSPORT),
-        detail=str(record.get("error", "")),
-        cost_usd=None if usd is None else float(usd),
-        tokens=Tokens(int(record.get("input", 0)), int(record.get("output", 0))),
-        turns=int(record.get("turns", 0)),
-    )
