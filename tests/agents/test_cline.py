@@ -103,6 +103,8 @@ def test_what_is_only_said_on_stderr_is_heard() -> None:
     getattr(reader, "error")(b'{"type":"error","message":"Not logged in"}')  # noqa: B009
     [result] = getattr(reader, "finish")(ClientEnd(code=1))  # noqa: B009
     assert result.trouble is Trouble.AUTHENTICATION
+    [result] = getattr(cline.reader(), "finish")(ClientEnd(code=0))  # noqa: B009
+    assert result.trouble is Trouble.TRANSPORT
 
 
 def test_a_denied_call_is_replaced_by_one_that_fails(tmp_path: Path) -> None:

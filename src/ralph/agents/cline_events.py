@@ -12,7 +12,7 @@ from ralph.core.agent import AgentEvent, Init, Result, Text, Tokens, ToolResult,
 from ralph.core.ports import ClientEnd
 
 _NAMES = {"editor": "Edit", "run_commands": "Bash", "read_files": "Read", "search_codebase": "Grep"}
-_ERRORS = {"auth": "authentication_error"}
+_ERRORS = {"auth": "authentication_error", "silent": "server_error"}
 """The client's class of an error → the service's name for it."""
 _RETURNED = 4000
 
@@ -50,7 +50,9 @@ class ClineEvents:
         return []
 
     def finish(self, end: ClientEnd) -> Iterable[AgentEvent]:
-        """A client that could not start has only said why on stderr."""
+        """A client that could not start has only said why on stderr. Now and then it ends at once, with code 0."""
+        if end.code == 0 and not self._ended and not self._error and not self._worked:
+            self._error, self._class = "the client ended without a word", "silent"
         return [] if self._ended or not self._error else self._failed(Tokens(), {})
 
     def _agent(self, event: dict[str, Any]) -> list[AgentEvent]:
