@@ -145,10 +145,15 @@ def _left(folder: Path, *, with_logs: bool) -> Iterator[Path]:
             yield path
 
 
+_INSTALLED = re.compile(r"(?:/[^\s/\"'()]+)+(?=/node_modules/)")
+"""Where a client is, as its stack traces tell."""
+
+
 def _neutral(text: str, stage: Stage) -> str:
     """With the same paths wherever it was recorded, and without the long prompt, which some clients repeat."""
     text = _LINES.sub("…", text)
     text = text.replace(str(stage.folder), "/trial").replace(f":{stage.port}", ":8000")
+    text = _INSTALLED.sub("/client", text)
     return re.sub(r"ralph-trial-\w+", "ralph-trial", text)
 
 
