@@ -28,6 +28,7 @@ from ralph.workspace.trust import refuse_inside_loop
 
 _PATIENCE = 6.0
 _SIDE = 13
+NO_VERSION = "no answer"
 
 
 class Known(Struct, frozen=True, kw_only=True):
@@ -74,6 +75,8 @@ def list_agents(args: Namespace) -> int:
     wide = max(len(one.name) for one in found)
     for one in found:
         say_raw(f"{one.name:<{wide}}  {_state(one)}")
+    if any(one.needs_program and not (one.program and one.has_login) for one in found):
+        note("`ralph agents show NAME` tells how to install a client and log in")
     return ExitCode.COMPLETE
 
 
@@ -84,9 +87,11 @@ def _state(one: Known) -> str:
         return one.title
     if not one.program:
         return paint(f"not installed: {one.install}", "dim")
-    login = {True: "logged in", False: paint(f"no login: {one.log_in}", "yellow"), None: "login unknown"}[one.has_login]
+    words, style = {True: ("logged in", ""), False: ("no login", "yellow"), None: ("login unknown", "")}[one.has_login]
+    login = paint(f"{words:<13}", style) if style else f"{words:<13}"
     guard = "guarded by hooks" if one.hooks else "no hooks: use the sandbox"
-    return f"{f'{one.title} {one.version}'.strip()}, {login}, {guard}"
+    version = NO_VERSION if one.version.startswith("(") else one.version
+    return f"{version:<12}  {login}  {guard}"
 
 
 def show_agent(args: Namespace) -> int:
