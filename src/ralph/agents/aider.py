@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ralph.agents.aider_output import LOG, AiderOutput
-from ralph.agents.program import argument, host_of, not_found, which
+from ralph.agents.program import argument, find_client, host_of
 from ralph.core.agent_traits import AgentTraits, Rehearsal
 from ralph.core.errors import RalphError
 from ralph.core.ports import Launch, Login, Reader, Session
@@ -81,14 +81,7 @@ _OPTIONS = (
 
 
 def find(session: Session, path: str) -> str:
-    name = session.command[0] if session.command else "aider"
-    if found := which(name, session.cwd, path):
-        return found
-    if session.command:
-        missing, hint = f"agent program {name} not found", "correct agent.command, or remove it"
-    else:
-        missing, hint = "aider is not installed: aider not found on PATH", f"run `{TRAITS.install}`"
-    raise not_found(name, session.cwd, path, missing, hint)
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph.agents.cline_events import ClineEvents
-from ralph.agents.program import argument, host_of, not_found, which
+from ralph.agents.program import argument, find_client, host_of
 from ralph.agents.untyped import members, text
 from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
 from ralph.core.ports import HookFiles, Launch, Login, Reader, Session
@@ -72,16 +72,7 @@ _FIRST = "Follow these instructions."
 
 
 def find(session: Session, path: str) -> str:
-    if session.command:
-        given = session.command[0]
-        if found := which(given, session.cwd, path):
-            return found
-        missing = f"agent program {given} not found"
-        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
-    if found := which("cline", session.cwd, path):
-        return found
-    missing = "Cline CLI is not installed: cline not found on PATH"
-    raise not_found("cline", session.cwd, path, missing, f"run `{TRAITS.install}`")
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def _home(env: Mapping[str, str]) -> Path:

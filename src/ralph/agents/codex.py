@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ralph.agents.codex_config import config, home_of, provider, toml, user_settings
 from ralph.agents.codex_events import CodexEvents
-from ralph.agents.program import argument, host_of, not_found, which
+from ralph.agents.program import argument, find_client, host_of
 from ralph.agents.untyped import text
 from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
 from ralph.core.ports import HookFiles, Launch, Login, Reader, Session
@@ -56,16 +56,7 @@ _EVENTS = ("SessionStart", "UserPromptSubmit", "PreToolUse", "PostToolUse", "Sto
 
 
 def find(session: Session, path: str) -> str:
-    if session.command:
-        given = session.command[0]
-        if found := which(given, session.cwd, path):
-            return found
-        missing = f"agent program {given} not found"
-        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
-    if found := which("codex", session.cwd, path):
-        return found
-    missing = "Codex CLI is not installed: codex not found on PATH"
-    raise not_found("codex", session.cwd, path, missing, f"run `{TRAITS.install}`")
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:

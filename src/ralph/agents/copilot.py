@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ralph.agents.copilot_events import USAGE, CopilotEvents
-from ralph.agents.program import argument, host_of, not_found, which
+from ralph.agents.program import argument, find_client, host_of
 from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
 from ralph.core.ports import HookFiles, Launch, Login, Reader, Session
 
@@ -66,16 +66,7 @@ _TIMEOUT = 15
 
 
 def find(session: Session, path: str) -> str:
-    if session.command:
-        given = session.command[0]
-        if found := which(given, session.cwd, path):
-            return found
-        missing = f"agent program {given} not found"
-        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
-    if found := which("copilot", session.cwd, path):
-        return found
-    missing = "GitHub Copilot CLI is not installed: copilot not found on PATH"
-    raise not_found("copilot", session.cwd, path, missing, f"run `{TRAITS.install}`")
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:

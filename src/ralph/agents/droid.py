@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph.agents.droid_events import DroidEvents
-from ralph.agents.program import argument, host_of, not_found, which
+from ralph.agents.program import argument, find_client, host_of
 from ralph.agents.untyped import decode, items, text
 from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
 from ralph.core.ports import HookFiles, Launch, Login, Reader, Session
@@ -65,16 +65,7 @@ _TIMEOUT = 15
 
 
 def find(session: Session, path: str) -> str:
-    if session.command:
-        given = session.command[0]
-        if found := which(given, session.cwd, path):
-            return found
-        missing = f"agent program {given} not found"
-        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
-    if found := which("droid", session.cwd, path):
-        return found
-    missing = "Factory Droid is not installed: droid not found on PATH"
-    raise not_found("droid", session.cwd, path, missing, f"run `{TRAITS.install}`")
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph.agents.gemini_events import GeminiEvents
-from ralph.agents.program import argument, host_of, not_found, which
+from ralph.agents.program import argument, find_client, host_of
 from ralph.agents.untyped import members
 from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
 from ralph.core.ports import HookFiles, Launch, Login, Reader, Rights, Session
@@ -94,16 +94,7 @@ _TIMEOUT = 15_000
 
 
 def find(session: Session, path: str) -> str:
-    if session.command:
-        given = session.command[0]
-        if found := which(given, session.cwd, path):
-            return found
-        missing = f"agent program {given} not found"
-        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
-    if found := which("gemini", session.cwd, path):
-        return found
-    missing = "Gemini CLI is not installed: gemini not found on PATH"
-    raise not_found("gemini", session.cwd, path, missing, f"run `{TRAITS.install}`")
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:

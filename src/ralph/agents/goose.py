@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ralph.agents.goose_events import GooseEvents
-from ralph.agents.program import argument, host_of, not_found, which
+from ralph.agents.program import argument, find_client, host_of
 from ralph.core.agent_traits import AgentTraits, LoginState, Rehearsal
 from ralph.core.ports import HookFiles, Launch, Login, Reader, Session
 
@@ -61,14 +61,7 @@ _BLOCKS = "9"
 
 
 def find(session: Session, path: str) -> str:
-    name = session.command[0] if session.command else "goose"
-    if found := which(name, session.cwd, path):
-        return found
-    if session.command:
-        missing, hint = f"agent program {name} not found", "correct agent.command, or remove it"
-    else:
-        missing, hint = "goose is not installed: goose not found on PATH", f"run `{TRAITS.install}`"
-    raise not_found(name, session.cwd, path, missing, hint)
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph.agents.opencode_events import OpencodeEvents
-from ralph.agents.program import argument, not_found, which
+from ralph.agents.program import argument, find_client
 from ralph.agents.providers import KEYS, PROXY, provider_hosts
 from ralph.agents.request_reports import plugin_files
 from ralph.agents.untyped import members, text
@@ -56,16 +56,7 @@ _OWN_HOSTS = ("opencode.ai", "models.dev", "models.opencode.ai")
 
 
 def find(session: Session, path: str) -> str:
-    if session.command:
-        given = session.command[0]
-        if found := which(given, session.cwd, path):
-            return found
-        missing = f"agent program {given} not found"
-        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
-    if found := which("opencode", session.cwd, path):
-        return found
-    missing = "opencode is not installed: opencode not found on PATH"
-    raise not_found("opencode", session.cwd, path, missing, f"run `{TRAITS.install}`")
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:

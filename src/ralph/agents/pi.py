@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ralph.agents.pi_events import PiEvents
-from ralph.agents.program import argument, not_found, which
+from ralph.agents.program import argument, find_client
 from ralph.agents.providers import KEYS, PROXY, provider_hosts
 from ralph.agents.request_reports import plugin_files
 from ralph.agents.untyped import members, text
@@ -42,16 +42,7 @@ _LOOKING = ("read", "grep", "find", "ls")
 
 
 def find(session: Session, path: str) -> str:
-    if session.command:
-        given = session.command[0]
-        if found := which(given, session.cwd, path):
-            return found
-        missing = f"agent program {given} not found"
-        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
-    if found := which("pi", session.cwd, path):
-        return found
-    missing = "Pi is not installed: pi not found on PATH"
-    raise not_found("pi", session.cwd, path, missing, f"run `{TRAITS.install}`")
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from ralph.core.agent_traits import AgentTraits
 from ralph.core.errors import SetupError
+from ralph.core.ports import Session
 from ralph.host.process import programs
 
 
@@ -23,6 +25,18 @@ def not_found(name: str, cwd: Path, path: str, message: str, hint: str) -> Setup
             hint=f"to use this one, set agent.command to [{inside}] and run `ralph trust`",
         )
     return SetupError(message, hint=hint)
+
+
+def find_client(session: Session, path: str, title: str, traits: AgentTraits) -> str:
+    """The program that agent.command names, or the client's own. Raises SetupError with how to install it."""
+    name = session.command[0] if session.command else traits.program
+    if found := which(name, session.cwd, path):
+        return found
+    if session.command:
+        missing, hint = f"agent program {name} not found", "correct agent.command, or remove it"
+    else:
+        missing, hint = f"{title} is not installed: {name} not found on PATH", f"run `{traits.install}`"
+    raise not_found(name, session.cwd, path, missing, hint)
 
 
 def host_of(url: str) -> str:

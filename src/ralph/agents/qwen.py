@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ralph.agents.program import argument, host_of, not_found, which
+from ralph.agents.program import argument, find_client, host_of
 from ralph.agents.qwen_events import QwenEvents
 from ralph.core.agent_traits import AgentTraits, Rehearsal
 from ralph.core.ports import HookFiles, Launch, Login, Reader, Session
@@ -83,16 +83,7 @@ _TIMEOUT = 15
 
 
 def find(session: Session, path: str) -> str:
-    if session.command:
-        given = session.command[0]
-        if found := which(given, session.cwd, path):
-            return found
-        missing = f"agent program {given} not found"
-        raise not_found(given, session.cwd, path, missing, "correct agent.command, or remove it")
-    if found := which("qwen", session.cwd, path):
-        return found
-    missing = "Qwen Code is not installed: qwen not found on PATH"
-    raise not_found("qwen", session.cwd, path, missing, f"run `{TRAITS.install}`, with Node.js 22 or newer")
+    return find_client(session, path, TITLE, TRAITS)
 
 
 def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
