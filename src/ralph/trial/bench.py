@@ -110,7 +110,7 @@ def run_bench(agent: Agent, model: str = "", *, max_cost: float | None = None) -
         {
             "title": task.title,
             "acceptanceCriteria": list(task.criteria),
-            "verify": f"python3 -c '{task.check}'",
+            "verify": f"python3 -B -c '{task.check}'",
         }
         for task in TASKS
     ]

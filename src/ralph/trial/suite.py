@@ -15,7 +15,7 @@ from msgspec import Struct
 from ralph.core.agent import Outcome, Trouble
 from ralph.core.agent_traits import traits_of
 from ralph.core.errors import RalphError
-from ralph.core.ports import Agent
+from ralph.core.ports import Agent, events_of
 from ralph.engine.agent_run import GaveUp, Listener, TurnedAway
 from ralph.host.process.supervise import Ending, How
 from ralph.trial.scenarios import PROMISE, SCENARIOS, Scenario
@@ -23,6 +23,8 @@ from ralph.trial.stage import Played, Stage
 
 _LARGEST = 16 * 1024
 """Bytes of a file that a client left in its folder, to be recorded."""
+_SHORT = 200
+"""Characters of a line that is recorded although it gives no event."""
 _LINES = re.compile(r"(?:Line \d+ of a long text that has to arrive\.(?:\\+n|\s)*)+")
 
 
@@ -129,7 +131,25 @@ def record(agent: Agent, scenario: str, version: str, played: Played) -> Recordi
                 },
             )
         )
-    return Recording(agent=agent.NAME, version=version, scenario=scenario, takes=tuple(takes))
+    return Recording(
+        agent=agent.NAME, version=version, scenario=scenario, takes=tuple(shortened(agent, take) for take in takes)
+    )
+
+
+def shortened(agent: Agent, take: Take) -> Take:
+    """Without what makes no difference to the reader: files that it does not need, and long lines that say nothing."""
+    wanted = _outcome(agent, take)
+    for name in take.files:
+        less = msgspec.structs.replace(take, files={key: text for key, text in take.files.items() if key != name})
+        take = less if _outcome(agent, less) == wanted else take
+    read = agent.reader()
+    kept = []
+    for line in take.stdout.splitlines(keepends=True):
+        found = events_of(read, line.encode().rstrip(b"\r\n"), lambda _: None)
+        if found or len(line) <= _SHORT:
+            kept.append(line)
+    less = msgspec.structs.replace(take, stdout="".join(kept))
+    return less if _outcome(agent, less) == wanted else take
 
 
 def _text(path: Path) -> str:
@@ -159,14 +179,16 @@ def _neutral(text: str, stage: Stage) -> str:
 
 def replay(agent: Agent, recording: Recording) -> list[Outcome]:
     """What the adapter's reader makes of a recording."""
-    outcomes = []
-    for take in recording.takes:
-        with tempfile.TemporaryDirectory(prefix="ralph-replay-") as name:
-            for file, text in take.files.items():
-                Path(name, file).parent.mkdir(parents=True, exist_ok=True)
-                Path(name, file).write_text(text)
-            outcomes.append(_read(agent, take, Path(name)))
-    return outcomes
+    return [_outcome(agent, take) for take in recording.takes]
+
+
+def _outcome(agent: Agent, take: Take) -> Outcome:
+    with tempfile.TemporaryDirectory(prefix="ralph-replay-") as name:
+        for file, text in take.files.items():
+            path = Path(name, file)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        return _read(agent, take, Path(name))
 
 
 def _read(agent: Agent, take: Take, folder: Path) -> Outcome:

@@ -17,7 +17,7 @@ from ralph.trial.suite import judge_recording, load_recording, why_not
 
 RECORDED = Path(__file__).resolve().parents[1] / "recorded"
 CLIENTS = [name for name in AGENTS.built_in() if traits_of(agent(name)).install]
-LARGEST = 60_000
+LARGEST = 64_000
 
 
 def recordings() -> list[str]:
