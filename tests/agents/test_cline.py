@@ -48,6 +48,12 @@ def test_the_prompt_travels_by_stdin_and_no_daemon_is_started(tmp_path: Path, ho
     assert "false" in launched(tmp_path, permissions="client").argv
 
 
+def test_the_client_stays_awake_while_it_lists_files(tmp_path: Path) -> None:
+    launch = launched(tmp_path)
+    assert launch.env["BUN_OPTIONS"] == f'"--preload={tmp_path / "s" / "cline" / "awake.js"}"'
+    assert "setInterval" in launch.files["cline/awake.js"]
+
+
 def test_a_hook_that_does_not_start_ends_the_session(tmp_path: Path) -> None:
     hooks = HookFiles(tmp_path, {"RALPH_POLICY": "p"}, tmp_path, tmp_path, command="hook", or_deny=" || exit 2")
     files = launched(tmp_path, hooks=hooks).files

@@ -67,6 +67,11 @@ _EVENTS = {
 }
 """The client's event → Ralph's."""
 _ABORT = '{"cancel": true, "errorMessage": "Ralph could not check this call: its hook did not start."}'
+_AWAKE = "awake.js"
+_STAY_AWAKE = "delete process.env.BUN_OPTIONS;\nsetInterval(() => {}, 2 ** 30);\n"
+"""Loaded by the client's runtime, Bun. While it lists the files of a project for an `@path` in a prompt, the client has
+nothing that keeps its process alive; unless a request happens to be under way, it ends with code 0 and no output. When
+it is done it exits by itself. The programs that it starts do not get the option."""
 _FIRST = "Follow these instructions."
 """Without an argument, the client does not read stdin."""
 
@@ -116,12 +121,16 @@ def launch(session: Session, program: str) -> Launch:
     if session.model:
         argv += ["--model", argument(session.model)]
     env = {
+        "BUN_OPTIONS": f'"--preload={folder / _AWAKE}"',
         "CLINE_DIR": str(folder),
         "CLINE_NO_AUTO_UPDATE": "1",
         "CLINE_PROVIDER_SETTINGS_PATH": str(_home(os.environ) / _PROVIDERS),  # replaced when a login is renewed
         "CLINE_SESSION_BACKEND_MODE": "local",  # else it leaves a daemon behind
     }
-    files = {f"{_FOLDER}/data/settings/global-settings.json": json.dumps({"telemetryOptOut": True})}
+    files = {
+        f"{_FOLDER}/{_AWAKE}": _STAY_AWAKE,
+        f"{_FOLDER}/data/settings/global-settings.json": json.dumps({"telemetryOptOut": True}),
+    }
     if session.hooks is not None:
         files |= {f"{_FOLDER}/hooks/{own}.sh": _hook(session.hooks, event) for own, event in _EVENTS.items()}
         env |= session.hooks.env
