@@ -84,6 +84,7 @@ def change(args: Namespace) -> int:
 
     what = "set" if args.value is not None else "unset"
     refuse_inside_loop(os.environ, f"use `ralph config {what}`")
+    _refuse_unknown_agent(args.key, args.value)
     root = None if args.user else root_of(args, os.environ)
     changed = change_file(root, args.config, args.key, args.value, os.environ)
     if not changed.is_changed:
@@ -93,6 +94,16 @@ def change(args: Namespace) -> int:
     if changed.names_commands and root is not None:
         note("the commands of this workspace have changed; `ralph trust` shows them and asks")
     return 0
+
+
+def _refuse_unknown_agent(key: str, value: str | None) -> None:
+    """The next command would refuse it, and `check` say where it is."""
+    from ralph.agents.registry import AGENTS
+    from ralph.core.fallback import OTHER
+
+    known = {"agent.name": (), "review.agent": ("", OTHER), "planning.agent": ("",)}.get(key)
+    if value is not None and known is not None and value not in known and (wrong := AGENTS.trouble_with(value)):
+        raise wrong
 
 
 def schema(_: Namespace) -> int:

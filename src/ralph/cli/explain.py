@@ -219,6 +219,9 @@ def _show_route(found: Route) -> None:
     for at, each in enumerate(found.lineup if len(found.lineup) > 1 else ()):
         note = f": not now, {one_line(each.in_the_way, 100)}" if each.in_the_way else ""
         say(f"  {'then' if at else 'first':<10} {_who(each.agent, each.model)}{note}")
+    for by in found.reviewers:
+        name = f"{one_line(by.name, 40)}: " if by.name else ""
+        say(f"  {'reviews':<10} {name}{_who(by.agent, by.model)} ({one_line(by.why, 100)})")
 
 
 def _who(agent: str, model: str) -> str:

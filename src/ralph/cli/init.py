@@ -18,6 +18,7 @@ from ralph.cli.init_dialogue import (
     ask_files,
     ask_first_story,
     ask_test_command,
+    choose_agent,
     requirements_file,
     run_and_decide,
     show_agent,
@@ -173,6 +174,8 @@ def _require_sense(args: Namespace) -> None:
         raise UsageError("--model and --trust belong to --from and --plan", hint="name a file: --from FILE")
     if args.source is not None and (args.force or args.no_checks or args.tdd or args.story):
         raise UsageError("--from excludes --force, --no-checks, --tdd and --story", hint="leave them out")
+    if args.source is not None and args.agent is not None:
+        raise UsageError("--from excludes --agent", hint="`ralph config set agent.name NAME` first, or `ralph plan`")
     if args.story is not None and (args.plan or not args.story.strip()):
         raise UsageError("--story needs a title and excludes --plan", hint='e.g. --story "Log in by email"')
     if args.test_command is not None and (args.source is not None or args.no_checks or not args.test_command.strip()):
@@ -192,12 +195,15 @@ def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef
     root, env = request.root, os.environ
     _repository(args, questions, root)
     before = uncommitted(root, env)
+    chosen = choose_agent(root, args.agent)
     if not args.json:
-        show_agent(root, only_missing=not questions.asks)
+        show_agent(root, chosen, only_missing=not questions.asks)
     is_new = args.force or not ref.path.exists()
     answers = _ask(args, questions, request, before) if is_new else _Answers(Toolchain())
     if is_new:
         request = _answered(request, ref, answers)
+    if chosen.why and not chosen.is_default and (is_new or args.agent):
+        request = msgspec.structs.replace(request, settings={"agent.name": chosen.name, **request.settings})
     notes = []
     if hidden := hidden_by(ref.path, root, env):
         text = f"{hidden}, so the plan would not be in git."
@@ -216,7 +222,7 @@ def _start(args: Namespace, questions: Questions, request: Request, ref: PlanRef
         _plan(args, root, ref.layout, "")
     commit = _commit(args, questions, started, before, planned=answers.plans, changed_ignore=bool(notes))
     if args.json:
-        emit_json(_as_json(started, answers.trials, commit))
+        emit_json(_as_json(started, answers.trials, commit) | {"agent": chosen.name})
     else:
         has_stories = answers.plans or bool(answers.stories)
         show_next(

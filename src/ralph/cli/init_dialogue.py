@@ -90,7 +90,53 @@ class Questions(Struct, frozen=True):
 REQUIREMENTS = "requirements.md"
 
 
-def show_agent(root: Path, *, only_missing: bool) -> None:
+_PREFERRED = ("claude", "codex", "gemini", "copilot", "qwen")
+"""Before clients that take the keys of any vendor."""
+
+
+class ChosenAgent(Struct, frozen=True):
+    name: str
+    why: str = ""
+    """Empty: the settings name it already."""
+    is_default: bool = False
+    is_flag: bool = False
+
+
+def choose_agent(root: Path, flag: str | None) -> ChosenAgent:
+    """The flag, the settings, or the first client that is installed and logged in; else one that is installed."""
+    from ralph.agents.registry import AGENTS
+    from ralph.agents.registry import agent as find_agent
+    from ralph.config.layers import Kind, project_config
+    from ralph.core.agent_traits import login_of, traits_of
+    from ralph.core.ports import Session
+    from ralph.state.places import home
+
+    if flag is not None:
+        if wrong := AGENTS.trouble_with(flag):
+            raise wrong
+        return ChosenAgent(flag, "--agent", is_flag=True)
+    settings = load(root=root, layout="", name=None, env=os.environ, flags={})
+    default = settings.config.agent.name
+    is_set = settings.origin("agent.name").kind is not Kind.DEFAULT or settings.config.agent.command
+    if is_set or project_config(root).exists():  # what other plans here are worked on with stays
+        return ChosenAgent(default)
+    session, installed = Session(prompt="", cwd=root), ""
+    for name in dict.fromkeys((default, *_PREFERRED, *AGENTS.built_in())):
+        known = find_agent(name)
+        if not traits_of(known).program:
+            continue
+        try:
+            known.find(session, os.environ.get("PATH", ""))
+        except RalphError:
+            continue
+        if login_of(known, os.environ, home(os.environ)).by:
+            return ChosenAgent(name, "installed and logged in", name == default)
+        installed = installed or name
+    why = "installed; no client appears to be logged in" if installed else "the default; no client is installed"
+    return ChosenAgent(installed or default, why, (installed or default) == default)
+
+
+def show_agent(root: Path, chosen: ChosenAgent, *, only_missing: bool) -> None:
     """The agent and its login. `only_missing`: start nothing, and warn only if there is no such program."""
     from ralph.agents.registry import agent as find_agent
     from ralph.config.layers import load
@@ -101,14 +147,18 @@ def show_agent(root: Path, *, only_missing: bool) -> None:
 
     settings = load(root=root, layout="", name=None, env=os.environ, flags={})
     agent = settings.config.agent
+    command = agent.command if agent.name == chosen.name else ()
+    if chosen.why:
+        other = "" if chosen.is_flag else "; --agent NAME chooses another one, `ralph agents` lists them"
+        note(f"agent: {chosen.name} ({chosen.why}){other}")
     trusted = may_run(root, gather(root, settings, []), os.environ)
-    session = Session(prompt="", cwd=root, command=agent.command)
+    session = Session(prompt="", cwd=root, command=command)
     try:
         if only_missing:
-            find_agent(agent.name).find(session, os.environ.get("PATH", ""))
+            find_agent(chosen.name).find(session, os.environ.get("PATH", ""))
             return
-        findings = [client(agent.name, session, os.environ, trusted=trusted)]
-        findings += login(agent.name, os.environ)
+        findings = [client(chosen.name, session, os.environ, trusted=trusted)]
+        findings += login(chosen.name, os.environ)
     except RalphError as error:
         warn(f"agent: {error}" + (f" ({error.hint})" if error.hint else ""))
         return

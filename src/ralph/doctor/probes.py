@@ -7,7 +7,7 @@ the rest checked, so that all problems are reported at once, each with its fix.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -66,7 +66,18 @@ def preflight(prepared: Launched, env: Mapping[str, str], *, checks: bool = Fals
     """The findings of every probe, in the order a run meets them. `checks`: also run the checks, as a baseline does."""
     root = prepared.ref.root
     probes = PREFLIGHT | ({"checks": run_checks} if checks else {})
-    return examine(Subject(root, root, env, prepared), probes, patience=None)
+    return list(_once(examine(Subject(root, root, env, prepared), probes, patience=None)))
+
+
+def _once(lines: Iterable[Line]) -> Iterator[Line]:
+    """A misspelt agent keeps several probes from their work: each failure is reported by the first of them."""
+    failures: list[str] = []
+    for line in lines:
+        if line.level is Level.FAIL:
+            if any(line.text in text for text in failures):
+                continue
+            failures.append(line.text)
+        yield line
 
 
 def with_the_rest(error: RalphError, prepared: Launched, env: Mapping[str, str]) -> RalphError:

@@ -30,7 +30,7 @@ from ralph.host.git.repo import FileId, Repo
 from ralph.prompts.review import Matter
 from ralph.proof.acceptance_tests import AcceptanceStore, has_check, is_needed
 from ralph.proof.exam_session import ExamRounds, is_due
-from ralph.review.material import Reviewing
+from ralph.review.material import Reviewing, refuse_unknown_reviewers
 from ralph.run.confinement import inside, sandbox_line
 from ralph.run.sandbox_status import decide_sandbox, workspace_line
 from ralph.run.session import Known, session_for
@@ -46,6 +46,9 @@ from ralph.workspace.runs import feedback
 
 
 def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
+    review = prepared.settings.config.review
+    if review.enabled:
+        refuse_unknown_reviewers(review.reviewers, prepared.ref.root)
     decided = decide_sandbox(prepared.settings, env)
     place = workspace_line(prepared.settings, prepared.ref, decided.chosen, env)
     prepared = msgspec.structs.replace(prepared, settings=inside(prepared.settings, decided.chosen))
@@ -67,12 +70,15 @@ def dry_run(prepared: Launched, env: Mapping[str, str]) -> Iterator[str]:
     yield f"agent      {may_line(rights)}"
     yield f"sandbox    {'the run would not start: ' if decided.stops else ''}{decided.line}"
     yield f"workspace  {place}"
-    yield f"command    {_command(session, config.agent.name, env)}"
+    command, missing = _command(session, session.agent or config.agent.name, env)
+    yield f"command    {command}"
     checks = choose(config, prepared.plan, story, "review" if move.mode is Mode.REVIEW else "story")
     yield f"checks     {'; '.join(check.command for check in checks) or 'none: unproven unless a review approves it'}"
     if session.system:
         yield f"\n--- appended to the system prompt (about {estimate_tokens(session.system)} tokens)\n{session.system}"
     yield f"\n--- prompt by stdin (about {estimate_tokens(session.prompt)} tokens)\n{session.prompt}"
+    if missing:
+        raise missing
 
 
 def next_move(prepared: Launched, env: Mapping[str, str], spending: Spending | None = None) -> Move:
@@ -158,13 +164,14 @@ def _no_repo(prepared: Launched) -> Repo:
     )
 
 
-def _command(session: Session, name: str, env: Mapping[str, str]) -> str:
+def _command(session: Session, name: str, env: Mapping[str, str]) -> tuple[str, SetupError | None]:
+    """The command line, and why it could not be started. `…` is the private folder, which every process has anew."""
     agent = find_agent(name)
     try:
         program = agent.find(session, env.get("PATH", ""))
     except SetupError as error:
-        return f"({error})"
-    return shlex.join(agent.launch(session, program).argv)
+        return f"({error})", error
+    return shlex.join(agent.launch(session, program).argv).replace(str(session.folder), "…"), None
 
 
 def _explain(move: object) -> str:

@@ -19,6 +19,7 @@ from ralph.agents.registry import agent as find_agent
 from ralph.budget.settings import ledger_of, plan_name
 from ralph.config.checks import choose, proof_needed
 from ralph.config.trust import Verdict
+from ralph.core.agent_traits import login_of, traits_of
 from ralph.core.errors import LockHeld, PlanError, RalphError, SetupError, UsageError
 from ralph.core.events import AgentStarted, AnyEvent, Noted, RunStarted
 from ralph.core.history import History, fold
@@ -62,7 +63,7 @@ from ralph.session.hook_policy import rights_of
 from ralph.session.steps import plan_steps
 from ralph.state.clones import Clone, has_more, read_clone, users_own
 from ralph.state.names import AGENTS_ENDED, ALIVE, GIT_LOCK, LAST_RUN, RUN_LOCK
-from ralph.state.places import plan_state, workspace_state
+from ralph.state.places import home, plan_state, workspace_state
 from ralph.state.runs import forget_open_run, journal_path, moved_to, new_run_id, record_open_run
 from ralph.state.streams import main_workspace, stream_around, stream_folder, stream_lock, stream_name
 from ralph.workspace.control import Control as RequestedControl
@@ -144,6 +145,7 @@ class Caller(Struct, frozen=True, kw_only=True):
 def launch(prepared: Launched, caller: Caller) -> Stop:
     """Run a plan whose commands are trusted."""
     _refuse_what_cannot_start(prepared, caller.env)
+    _warn_of_logins(prepared, caller)
     if prepared.options.once and prepared.settings.config.parallel > 1:
         caller.tell("--once runs one iteration: it uses no workers")
     chosen = choose_sandbox(prepared.settings, caller.env, caller.tell)
@@ -202,6 +204,19 @@ def _refuse_what_cannot_start(prepared: Launched, env: Mapping[str, str]) -> Non
             command = review.command if key == "review.agent" else ()
             find_agent(name).find(msgspec.structs.replace(probe(prepared), command=command), env.get("PATH", ""))
     plan_steps(settings, ref.root)
+
+
+def _warn_of_logins(prepared: Launched, caller: Caller) -> None:
+    """Judged without the network. A command line of the user's own may log in by itself."""
+    config = prepared.settings.config
+    for name, key in named_agents(config).items():
+        if (config.agent.command and name == config.agent.name) or (config.review.command and key == "review.agent"):
+            continue
+        agent = find_agent(name)
+        state = login_of(agent, caller.env, home(caller.env))
+        if state.is_known and not state.by:
+            how = traits_of(agent).log_in
+            caller.tell(f"{agent.TITLE} does not appear to be logged in{f': {how}' if how else ''}")
 
 
 def probe(prepared: Launched) -> Session:

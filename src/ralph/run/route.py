@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
+import msgspec
 from msgspec import Struct
 
+from ralph.config.layers import Settings
 from ralph.config.schema import Config
 from ralph.core.complexity import Complexity, complexity
 from ralph.core.errors import BadData
-from ralph.core.fallback import choose, explain, first_choice
+from ralph.core.fallback import Bench, choose, explain, first_choice
 from ralph.core.history import History, fold
 from ralph.core.moves import Work
 from ralph.core.plan import Mode, Story
@@ -18,7 +20,7 @@ from ralph.core.rules import Limits
 from ralph.core.select import mode_of
 from ralph.journal.records import read
 from ralph.run.spec import Launched
-from ralph.session.choice import Who, agent_and_model, routed, who_works
+from ralph.session.choice import Who, agent_and_model, reviewers_of, routed, who_works
 from ralph.session.limits import limits_of
 from ralph.session.steps import plan_steps
 from ralph.state.places import workspace_state
@@ -31,6 +33,14 @@ class StandIn(Struct, frozen=True):
     agent: str
     model: str
     in_the_way: str = ""
+
+
+class Reviewer(Struct, frozen=True):
+    name: str
+    """Of `review.reviewers`. Empty: there is one."""
+    agent: str
+    model: str
+    why: str
 
 
 class Route(Struct, frozen=True, kw_only=True):
@@ -46,6 +56,8 @@ class Route(Struct, frozen=True, kw_only=True):
     model: str
     why: str
     lineup: tuple[StandIn, ...] = ()
+    reviewers: tuple[Reviewer, ...] = ()
+    """Who would review what the agent does. Empty: there are no reviews."""
 
 
 def route(prepared: Launched, story: Story, env: Mapping[str, str]) -> Route:
@@ -81,7 +93,19 @@ def route(prepared: Launched, story: Story, env: Mapping[str, str]) -> Route:
             StandIn(choice, *named(choice), why)
             for choice, why in explain(bench, limits, story.id, now, mode, chosen_first)
         ),
+        reviewers=tuple(_reviewers(settings, limits, bench, work, story, now)) if config.review.enabled else (),
     )
+
+
+def _reviewers(
+    settings: Settings, limits: Limits, bench: Bench, work: Work, story: Story, now: float
+) -> Iterator[Reviewer]:
+    if work.mode is not Mode.REVIEW:
+        bench = msgspec.structs.replace(bench, authors=bench.authors | {story.id: work.choice})
+    for name, first in reviewers_of(settings.config).items() or [("", "")]:
+        choice = choose(bench, limits, story.id, now, Mode.REVIEW, first)
+        who = who_works(settings, Work(story.id, Mode.REVIEW, choice), story, {})
+        yield Reviewer(name, who.name, who.model, who.why)
 
 
 def _named(choice: str, first: Who, config: Config) -> tuple[str, str]:

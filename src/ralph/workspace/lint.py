@@ -24,7 +24,13 @@ from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, traits
 from ralph.plans.spec_md import BudgetLine, token_budget
 from ralph.workspace.find import Choice, choose_plan, find_plans, find_root, root_of, store_for
 from ralph.workspace.prompt_files import prompt_problems
-from ralph.workspace.settings_check import parallel_misfits, sandbox_misfits, step_misfits, unknown_names
+from ralph.workspace.settings_check import (
+    parallel_misfits,
+    reviewer_misfits,
+    sandbox_misfits,
+    step_misfits,
+    unknown_names,
+)
 from ralph.workspace.trust import gather, may_run
 
 Flags = Mapping[str, object]
@@ -138,7 +144,8 @@ def _load(root: Path, layout: str, env: Mapping[str, str], flags: Flags) -> tupl
         settings = load(root=root, layout=layout, name=None, env=env, flags=flags)
     except BadData as error:  # a ConfigError, or a file that is none
         return None, _problems_of(error)
-    return settings, [*settings.warnings, *unknown_names(settings)]
+    unknown = list(unknown_names(settings))
+    return settings, [*settings.warnings, *(unknown or reviewer_misfits(settings, root))]
 
 
 def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | None = None) -> Checked:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from ralph.config.keys import nearest_hint
 from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Step
 from ralph.core.errors import ConfigError, UsageError
-from ralph.core.fallback import OTHER
+from ralph.core.fallback import OTHER, parts, reviewer_parts
 from ralph.core.ports import PlanRef
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.registry import Registry
@@ -31,7 +32,7 @@ def unknown_names(settings: Settings) -> Iterator[Problem]:
     if config.layout != "auto":
         yield from _look_up(settings, LAYOUTS, config.layout, "layout")
     yield from _look_up(settings, AGENTS, config.agent.name, "agent.name")
-    yield from _not_here(settings)
+    yield from _choices(settings)
     if config.review.agent and config.review.agent != OTHER:
         yield from _look_up(settings, AGENTS, config.review.agent, "review.agent")
     if config.planning.agent:
@@ -41,24 +42,71 @@ def unknown_names(settings: Settings) -> Iterator[Problem]:
             yield from _look_up(settings, STEPS, step.type, "steps", f"[{number}].type")
 
 
-_ELSEWHERE = (
-    "aider", "amp", "cline", "codex", "copilot", "crush", "cursor", "droid", "gemini", "goose", "kilo", "opencode",
-    "qwen",
-)  # fmt: skip
+_ELSEWHERE = ("amp", "crush", "cursor", "kilo")
 """Agents, not models: `fallback` and `routing` may name both."""
+_CLOSE = 0.75
 
 
-def _not_here(settings: Settings) -> Iterator[Problem]:
-    routing = settings.config.routing
-    routes = {f"routing.{level}": getattr(routing, level) for level in ("simple", "medium", "complex")}
-    for key, name in (*(("fallback", name) for name in settings.config.fallback), *routes.items()):
-        agent = name.partition("/")[0]
-        if agent in _ELSEWHERE:
-            yield from _look_up(settings, AGENTS, agent, key)
-    for reviewer in settings.config.review.reviewers:
+def _choices(settings: Settings) -> Iterator[Problem]:
+    """Wrong names in the settings that name a model, an agent, or `agent/model`."""
+    config = settings.config
+    routes = {f"routing.{level}": getattr(config.routing, level) for level in ("simple", "medium", "complex")}
+    for key, choice in (*(("fallback", choice) for choice in config.fallback), *routes.items()):
+        if wrong := _wrong_choice(choice, config.agent.name):
+            yield _unknown(settings, key, *wrong)
+    for reviewer in config.review.reviewers:
         page, at, choice = reviewer.rpartition("@")
-        if at and page in REVIEWERS:
-            yield from _look_up(settings, AGENTS, choice.partition("/")[0], "review.reviewers")
+        if not at or (page not in REVIEWERS and reviewer.endswith((".md", ".txt"))):  # an @ in the name of a file
+            continue
+        if unknown := AGENTS.trouble_with(choice.partition("/")[0]):
+            yield _unknown(settings, "review.reviewers", f"reviewer {reviewer!r}: {unknown.message}", unknown.hint)
+        elif wrong := _wrong_choice(choice, config.agent.name):
+            yield _unknown(settings, "review.reviewers", *wrong)
+
+
+def reviewer_misfits(settings: Settings, root: Path) -> Iterator[Problem]:
+    """Reviewers that are neither in the library nor a file, and `other` where there is only one agent."""
+    config, review = settings.config, settings.config.review
+    if not review.enabled or not (review.reviewers or review.agent == OTHER):
+        return
+    agents = (*AGENTS.names(), config.agent.name)
+    choices = [reviewer_parts(name, agents) for name in review.reviewers]
+    for page, _ in choices:
+        if page and page not in REVIEWERS and not (root / page).is_file():
+            hint = f"the library has {', '.join(REVIEWERS)}; or name a prompt file"
+            message = f"unknown reviewer {page!r}: not in the library, and no such file"
+            yield _unknown(settings, "review.reviewers", message, hint)
+    routing = config.routing
+    routes = (routing.simple, routing.medium, routing.complex) if routing.enabled else ()
+    named = {parts(choice, agents)[0] for choice in (*config.fallback, *routes, *(choice for _, choice in choices))}
+    if review.agent == OTHER and not named - {"", config.agent.name}:
+        message = f"review.agent is `other`, but {config.agent.name} is the only agent of this run"
+        yield _unknown(settings, "review.agent", message, "name another one in fallback, routing or review.reviewers")
+
+
+def _wrong_choice(choice: str, own: str) -> tuple[str, str] | None:
+    """A message and a hint. A word that resembles no agent is a model, and so is `vendor/model`."""
+    agent, slash, model = choice.partition("/")
+    if not choice:
+        return None
+    if slash and not agent:
+        return f"{choice!r} names no agent", f"did you mean {model or own}? An agent and a model are AGENT/MODEL"
+    if slash and not model:
+        return f"{choice!r} names no model", f"did you mean {agent}? An agent and a model are AGENT/MODEL"
+    if agent in AGENTS.built_in() or (wrong := AGENTS.trouble_with(agent)) is None:
+        return None
+    if agent in _ELSEWHERE:
+        return wrong.message, wrong.hint
+    if not (near := _resembles(agent)):
+        return None
+    meant = f"{near}/{model}" if slash else near
+    return wrong.message, f"did you mean {meant}? A model of that name is {own}/{choice}"
+
+
+def _resembles(word: str) -> str:
+    """The agent whose name this looks like. Names of models have digits or dashes, or are longer: `qwen3`, `mini`."""
+    names = [name for name in AGENTS.names() if abs(len(name) - len(word)) < 2]
+    return next(iter(get_close_matches(word, names, 1, _CLOSE)), "") if word.isalpha() else ""
 
 
 def refuse_unknown_names(settings: Settings) -> None:
@@ -84,9 +132,13 @@ def _refuse(settings: Settings, problems: list[Problem]) -> None:
 
 def _look_up(settings: Settings, registry: Registry, name: str, key: str, inside: str = "") -> Iterator[Problem]:
     if wrong := registry.trouble_with(name):
-        origin = settings.origin(key)
-        where = Place(origin.file or str(origin), origin.line or None, None, key + inside)
-        yield Problem("unknown-name", wrong.message, where, wrong.hint)
+        yield _unknown(settings, key, wrong.message, wrong.hint, inside)
+
+
+def _unknown(settings: Settings, key: str, message: str, hint: str, inside: str = "") -> Problem:
+    origin = settings.origin(key)
+    where = Place(origin.file or str(origin), origin.line or None, None, key + inside)
+    return Problem("unknown-name", message, where, hint)
 
 
 KEYS = {

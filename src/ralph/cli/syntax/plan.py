@@ -85,6 +85,7 @@ def init(parser: ArgumentParser) -> None:
     add_new_plan(parser)
     asked = parser.add_argument_group("answers to the questions")
     asked.add_argument("--no-input", action="store_true", help="ask nothing, use the defaults")
+    asked.add_argument("--agent", metavar="NAME", help="the agent [agent.name] (one that is installed and logged in)")
     _yes_or_no(asked, "git-init", "create a git repository if there is none")
     asked.add_argument("--no-checks", action="store_true", help="do not detect the project's commands")
     asked.add_argument("--test-command", metavar="COMMAND", help="how the tests are run, instead of a detected command")
