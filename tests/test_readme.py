@@ -111,8 +111,13 @@ def test_the_first_steps_in_a_project_work_as_written(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", project], check=True)
     lines = [words[1:] for words in command_lines("README.md") if words[0] == "ralph"]
     assert lines[-1] == ["run"]  # needs an agent, and hours
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    path = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
     for arguments in lines[:-1]:
-        done = ralph_here(*arguments, cwd=project)
+        done = ralph_here(*arguments, cwd=project, env=path)
         assert done.code == 0, f"{arguments}: {done.err}"
         if arguments[0] == "init":  # "write your stories" is a comment there
             write_first_story(project)

@@ -34,7 +34,7 @@ def test_a_plan_can_be_started_read_changed_and_put_away(tmp_path: Path) -> None
         "config show --origin",
         "trust -y",
         "paths",
-        "run --dry-run",
+        "run --dry-run --agent command --agent-command true",
         "archive --no-commit",
         "archive list",
     ):

@@ -40,7 +40,7 @@ TRAITS = AgentTraits(
     tried="1.0.102",
     log_in="run `copilot login`, or set COPILOT_GITHUB_TOKEN",
     keys=("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"),
-    own_rules="it only reads, because nobody can be asked",
+    own_rules="it only reads, because nothing can be approved",
     notes=(
         "It hides the value of an API key in all of its output: with a key of a few letters that cannot be read.",
         "A login in the keyring of the desktop or of `gh` does not reach a sandbox: set COPILOT_GITHUB_TOKEN there.",

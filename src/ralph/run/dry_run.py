@@ -165,7 +165,7 @@ def _no_repo(prepared: Launched) -> Repo:
 
 
 def _command(session: Session, name: str, env: Mapping[str, str]) -> tuple[str, SetupError | None]:
-    """The command line, and why it could not be started. `…` is the private folder, which every process has anew."""
+    """The command line, and why it could not be started. `…` is the private folder, a new one for each process."""
     agent = find_agent(name)
     try:
         program = agent.find(session, env.get("PATH", ""))
