@@ -141,8 +141,8 @@ class OpencodeEvents:
             trouble = _BY_NAME.get(text(self._error.get("name")))
             result = error.result() if trouble is None else Result(ok=False, trouble=trouble, detail=error.message)
             return [*(error.limit() if trouble is None else []), self._complete(result)]
-        if end.code is None:
-            return []
+        if end.code is None:  # it was ended while it waited for the service, or in its work
+            return [self._complete(self._requests.last.result())] if self._requests.last else []
         if not self._turns and not self._text:
             return [self._complete(Result(ok=False, trouble=Trouble.EMPTY, detail="the model said and did nothing"))]
         return [self._complete(Result(ok=True))]
