@@ -63,7 +63,7 @@ def test_a_key_that_a_step_does_not_know_is_a_warning_with_the_closest_one(root:
     step(root, {"promt_file": "x.md"})
     told = ralph_here("check", "--json", cwd=root)
     assert (told.code, found(told)) == (0, [("unknown-key", "steps[0].config.promt_file")])
-    done = ralph_here("run", "--dry-run", cwd=root)
+    done = ralph_here("run", "--dry-run", "--agent", "command", "--agent-command", "true", cwd=root)
     assert done.code == 0
     assert "did you mean" not in done.out
     assert "promt_file" in done.err
