@@ -197,7 +197,7 @@ def test_agent(args: Namespace) -> int:
         if name not in BY_NAME:
             raise UsageError(f"unknown scenario {one_line(repr(name), 60)}", hint=f"one of {', '.join(BY_NAME)}")
     rehearsal_of(agent, "http://127.0.0.1:9")
-    program = agent.find(session_for(args.program), os.environ.get("PATH", ""))
+    program = _tried(agent, args.program)
     version = version_of(program, os.environ, 15.0)
     if not args.json:
         note(f"{agent.TITLE} {version} ({program}), on a scripted model")
@@ -221,6 +221,15 @@ def test_agent(args: Namespace) -> int:
         cannot = f", {rest} that the client cannot do" if rest else ""
         say_raw(f"{plural(passed, 'scenario')} passed, {len(failed)} failed{cannot}")
     return ExitCode.UNFINISHED if failed else ExitCode.COMPLETE
+
+
+def _tried(agent: Agent, given: str) -> str:
+    try:
+        return agent.find(session_for(given), os.environ.get("PATH", ""))
+    except SetupError as error:
+        if given:
+            error.hint = "correct --program, or leave it out"
+        raise
 
 
 def _mark_lines(mark: Any) -> Iterator[str]:

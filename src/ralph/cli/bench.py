@@ -46,12 +46,16 @@ def compare(args: Namespace) -> int:
     else:
         for line in _table(scores):
             say_raw(line)
+        if not args.yes_spend and any(score.cost_usd is None for score in scores):
+            note("a scripted model has no price, so a cost is only known where the client names one")
     return ExitCode.COMPLETE if all(score.done == score.stories for score in scores) else ExitCode.UNFINISHED
 
 
 def _chosen(word: str, *, spend: bool) -> tuple[Agent, str]:
     """Everything that can be wrong is told before the first agent starts."""
     name, model = parts(word, AGENTS.names())
+    if word.endswith("/"):
+        raise UsageError(f"{word} names no model", hint=f"{word[:-1]}, or {word}MODEL")
     agent = find_agent(name or word.partition("/")[0])
     if name == "command":
         raise UsageError(

@@ -10,8 +10,6 @@ variable points to a port nobody listens on, so that only loopback is reached.
 
 from __future__ import annotations
 
-import ctypes
-import fcntl
 import json
 import os
 import signal
@@ -29,6 +27,9 @@ _SIOCSIFFLAGS, _UP_AND_RUNNING = 0x8914, 0x41
 
 def leave_the_network() -> bool:
     """Into a namespace with loopback alone. False: not possible here."""
+    import ctypes  # not everywhere
+    import fcntl
+
     try:
         libc = ctypes.CDLL(None, use_errno=True)
         user, group = os.geteuid(), os.getegid()
