@@ -69,7 +69,11 @@ def test_a_package_that_cannot_be_loaded_is_listed_with_the_reason(
         (("show", "cluade"), 64, ("unknown agent 'cluade'", "did you mean claude?")),
         (("test", "amce"), 64, ("unknown agent 'amce'", "did you mean acme?")),
         (("test", "acme", "--only", "storys"), 64, ("unknown scenario 'storys'", "one of stories, tools,")),
-        (("test", "acme", "--program", "./nothing"), 78, ("/nothing is not on PATH", "run `pip install acme-client`")),
+        (
+            ("test", "acme", "--program", "./nothing"),
+            78,
+            ("/nothing is not on PATH", "correct --program, or leave it out"),
+        ),
         (("test", "command"), 64, ("cannot be pointed at a scripted model", "no `rehearse(address)`")),
         (("test", "scripted"), 64, ("cannot be pointed at a scripted model", "no `rehearse(address)`")),
     ],
