@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from ralph.agents import cline
-from ralph.core.agent import AgentEvent, Result, Text, ToolResult, ToolUse, Trouble, Usage
+from ralph.core.agent import AgentEvent, Limit, Result, Text, ToolResult, ToolUse, Trouble, Usage
 from ralph.core.ports import ClientEnd, HookFiles, Launch
 from ralph.hooks.dialects import cline as dialect
 from ralph.hooks.entry import respond
@@ -111,6 +111,19 @@ def test_what_is_only_said_on_stderr_is_heard() -> None:
     assert result.trouble is Trouble.AUTHENTICATION
     [result] = getattr(cline.reader(), "finish")(ClientEnd(code=0))  # noqa: B009
     assert result.trouble is Trouble.TRANSPORT
+
+
+def test_when_a_limit_ends_is_read_from_the_log(tmp_path: Path) -> None:
+    answer = {"error": {"type": "usage_limit_reached", "resets_at": 1900000000}}
+    log = tmp_path / "cline/data/logs/cline.log"
+    log.parent.mkdir(parents=True)
+    log.write_text("x" * 99_000 + json.dumps({"responseBody": json.dumps(answer)}, separators=(",", ":")) + "\n")
+    reader = cline.reader()
+    failed = {"type": "run_result", "finishReason": "error", "text": "The usage limit has been reached"}
+    assert [type(event) for event in reader(json.dumps(failed).encode())] == [Limit, Result]
+    [limit] = getattr(reader, "finish")(ClientEnd(code=1, folder=tmp_path))  # noqa: B009
+    assert limit.resets_at == 1900000000
+    assert getattr(reader, "finish")(ClientEnd(code=1)) == []  # noqa: B009
 
 
 def test_a_denied_call_is_replaced_by_one_that_fails(tmp_path: Path) -> None:

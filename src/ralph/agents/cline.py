@@ -44,7 +44,6 @@ TRAITS = AgentTraits(
     keys=("CLINE_API_KEY",),
     reports_cost=True,
     unguarded="the end of a turn, which no hook can block",
-    cannot={"limit": "the client passes on the message of the service, without the time of the reset"},
     notes=(
         "Hooks of your own in ~/.cline are not run, nor MCP servers; those in the project's .clinerules/hooks are.",
         "A denied call is replaced with one that fails: a hook of this client can only end the whole session.",

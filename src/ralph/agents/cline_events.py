@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from ralph.agents.api_errors import api_error
 from ralph.agents.tool_words import summarise
 from ralph.agents.untyped import count, decode, items, members, number, text
-from ralph.core.agent import AgentEvent, Init, Result, Text, Tokens, ToolResult, ToolUse, Trouble, Usage
+from ralph.core.agent import AgentEvent, Init, Limit, Result, Text, Tokens, ToolResult, ToolUse, Trouble, Usage
 from ralph.core.ports import ClientEnd
 
 _NAMES = {"editor": "Edit", "run_commands": "Bash", "read_files": "Read", "search_codebase": "Grep"}
 _ERRORS = {"auth": "authentication_error", "silent": "server_error"}
 """The client's class of an error → the service's name for it."""
 _RETURNED = 4000
+_LOG = "cline/data/logs/cline.log"
+_LOG_END = 64 * 1024
+_BODY = re.compile(rb'"responseBody":("(?:[^"\\]|\\.)*")')
+"""An answer of the service, in the log. The line is long: it has the requests too."""
 
 
 class ClineEvents:
@@ -23,6 +31,7 @@ class ClineEvents:
     def __init__(self) -> None:
         self._worked = self._ended = False
         self._error, self._class = "", ""
+        self._limit: Limit | None = None
 
     def skim(self, block: bytes) -> Iterable[bytes]:
         return [line for line in block.split(b"\n") if line.lstrip()[:1] == b"{"]
@@ -50,7 +59,12 @@ class ClineEvents:
         return []
 
     def finish(self, end: ClientEnd) -> Iterable[AgentEvent]:
-        """A client that could not start has only said why on stderr. Now and then it ends at once, with code 0."""
+        """A client that could not start has only said why on stderr. Now and then it ends at once, with code 0.
+
+        When a limit ends is only in its log.
+        """
+        if self._limit and self._limit.resets_at is None and (reset := _reset(end.folder)) is not None:
+            return [Limit(True, reset, self._limit.kind)]
         if end.code == 0 and not self._ended and not self._error and not self._worked:
             self._error, self._class = "the client ended without a word", "silent"
         return [] if self._ended or not self._error else self._failed(Tokens(), {})
@@ -89,7 +103,18 @@ class ClineEvents:
 
     def _failed(self, tokens: Tokens, event: dict[str, Any]) -> list[AgentEvent]:
         failed = api_error(self._error, 0, *filter(None, (_ERRORS.get(self._class),)))
+        self._limit = next(iter(failed.limit()), None)
         return [*failed.limit(), failed.result(tokens=tokens, **_more(event, members(event.get("usage"))))]
+
+
+def _reset(folder: Path) -> float | None:
+    try:
+        with (folder / _LOG).open("rb") as stream:
+            stream.seek(-min(_LOG_END, stream.seek(0, os.SEEK_END)), os.SEEK_END)
+            answers = _BODY.findall(stream.read())
+        return api_error(str(json.loads(answers[-1]))).resets_at if answers else None
+    except (OSError, ValueError):
+        return None
 
 
 def _more(event: dict[str, Any], used: dict[str, Any]) -> dict[str, Any]:

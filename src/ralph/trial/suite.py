@@ -22,7 +22,7 @@ from ralph.trial.scenarios import PROMISE, SCENARIOS, Scenario
 from ralph.trial.stage import Played, Stage
 
 _LARGEST = 16 * 1024
-"""Bytes of a file that a client left in its folder, to be recorded."""
+"""Bytes of a file that a client left in its folder, to be recorded. Of a longer log, its end is."""
 _SHORT = 200
 """Characters of a line that is recorded although it gives no event."""
 _LINES = re.compile(r"(?:Line \d+ of a long text that has to arrive\.(?:\\+n|\s)*)+")
@@ -126,7 +126,7 @@ def record(agent: Agent, scenario: str, version: str, played: Played) -> Recordi
                 stderr=_neutral(_text(raw.with_suffix(".err.log")), played.stage)[-4000:],
                 code=event["ended"].get("code"),
                 files={
-                    str(path.relative_to(folder)): _neutral(_text(path), played.stage)
+                    str(path.relative_to(folder)): _neutral(_text(path), played.stage)[-_LARGEST:]
                     for path in _left(folder, with_logs=bool(event["outcome"].get("trouble")))
                 },
             )
@@ -161,7 +161,9 @@ def _left(folder: Path, *, with_logs: bool) -> Iterator[Path]:
     if not folder.is_dir():
         return
     for path in sorted({*folder.iterdir(), *(folder.rglob("*.log") if with_logs else ())}):
-        if path.is_file() and not path.is_symlink() and path.stat().st_size <= _LARGEST:
+        if path.is_symlink() or not path.is_file():
+            continue
+        if path.suffix == ".log" or path.stat().st_size <= _LARGEST:
             yield path
 
 
