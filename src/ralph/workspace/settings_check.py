@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -106,7 +105,11 @@ def _wrong_choice(choice: str, own: str) -> tuple[str, str] | None:
 def _resembles(word: str) -> str:
     """The agent whose name this looks like. Names of models have digits or dashes, or are longer: `qwen3`, `mini`."""
     names = [name for name in AGENTS.names() if abs(len(name) - len(word)) < 2]
-    return next(iter(get_close_matches(word, names, 1, _CLOSE)), "") if word.isalpha() else ""
+    if not names or not word.isalpha():
+        return ""
+    from difflib import get_close_matches  # few settings have such a word
+
+    return next(iter(get_close_matches(word, names, 1, _CLOSE)), "")
 
 
 def refuse_unknown_names(settings: Settings) -> None:
