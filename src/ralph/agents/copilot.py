@@ -42,7 +42,7 @@ TRAITS = AgentTraits(
     keys=("COPILOT_GITHUB_TOKEN", "COPILOT_PROVIDER_BASE_URL"),
     own_rules="it only reads, because nothing can be approved",
     notes=(
-        "It hides the value of an API key in all of its output: with a key of a few letters that cannot be read.",
+        "It masks the value of an API key in all of its output, which a key of only a few letters makes unreadable.",
         "A login in the keyring of the desktop or of `gh` does not reach a sandbox: set COPILOT_GITHUB_TOKEN there.",
         "Each session has its own COPILOT_HOME: your MCP servers, plugins, hooks and settings are not used.",
         "It reports the number of tokens when a session ends, so there are no warnings about a full context.",
