@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -239,6 +240,8 @@ class AgentRunner:
             listener.outcome = msgspec.structs.replace(listener.outcome, tests_failed=command)
         if watch is not None:
             watch.redact()
+        if not session.keep and not listener.outcome.trouble:
+            _clear(session.folder)
         self._journal.write(
             AgentEnded(
                 iteration=session.task.iteration,
@@ -254,7 +257,8 @@ class AgentRunner:
     def _client_folder(self, session: Session, step: str) -> Path:
         """Fresh for each process."""
         folder = self._raw_folder.parent / CLIENTS / raw_name(session.task.iteration, step).removesuffix(".log")
-        remove_tree(folder)
+        if folder.exists():
+            remove_tree(folder)
         return folder
 
     def _once_more(self, outcome: Outcome, agent: str) -> Outcome:
@@ -402,6 +406,9 @@ class Listener:
 
 def _lay_out(launch: Launch, folder: Path) -> None:
     """The private configuration of a process."""
+    if launch.files or launch.links:
+        make_folder(folder.parent, private=True)
+        make_folder(folder, private=True)
     for name, text in launch.files.items():
         make_folder((folder / name).parent, private=True)
         write_bytes(folder / name, text.encode("utf-8", "replace"), mode=0o600, durable=False)
@@ -409,6 +416,14 @@ def _lay_out(launch: Launch, folder: Path) -> None:
         if Path(original).exists():
             make_folder((folder / name).parent, private=True)
             (folder / name).symlink_to(original)
+
+
+def _clear(folder: Path) -> None:
+    """A client may keep megabytes there, which tell nothing after a session that went well."""
+    with contextlib.suppress(OSError):
+        for entry in folder.iterdir():
+            if entry.is_dir() and not entry.is_symlink():
+                remove_tree(entry)
 
 
 def _understood(outcome: Outcome, ended: Ended, agent: str) -> Outcome:
