@@ -35,6 +35,7 @@ def test_claude(scenario: str) -> None:
 
 
 @pytest.mark.client
+@pytest.mark.slow
 @pytest.mark.parametrize("scenario", LONG)
 def test_claude_in_scenarios_that_take_long(scenario: str) -> None:
     check("claude", scenario, CLIENT)
