@@ -80,7 +80,7 @@ def main(arguments: list[str]) -> int:
         os.environ["TEST_QUICK"] = "1"
     if "--everything" in own:
         os.environ["TEST_EVERYTHING"] = "1"
-        os.environ.setdefault("TEST_EXAMPLES", "150")
+        os.environ.setdefault("TEST_EXAMPLES", "100")
     started = time.monotonic()
     with environment_in_use(), scratch_folder() as scratch:
         if "--only-lint" not in own and names_test_with(CLIENT, for_pytest):
