@@ -176,3 +176,12 @@ def test_answers_have_the_clients_form() -> None:
     assert (decision["permissionDecision"], decision["permissionDecisionReason"]) == ("deny", "no")
     stop = Call("Stop", {}, None, dialect)
     assert json.loads(dialect.write(stop, block("not yet", "x"))) == {"decision": "block", "reason": "not yet"}
+
+
+def test_the_key_of_a_provider_of_the_users_own_is_passed_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = 'model_provider = "mine"\n[model_providers.mine]\nname = "m"\nbase_url = "http://x/v1"\nenv_key = "MY_KEY"\n'
+    (tmp_path / "config.toml").write_text(own)
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path))
+    assert "MY_KEY" not in codex.launch(session_of(prompt="p", cwd=tmp_path), "codex").env
+    monkeypatch.setenv("MY_KEY", "secret")
+    assert codex.launch(session_of(prompt="p", cwd=tmp_path), "codex").env["MY_KEY"] == "secret"

@@ -44,7 +44,6 @@ TRAITS = AgentTraits(
     notes=(
         "Your config.toml applies, without its hooks, plugins, MCP servers, `notify` and trusted projects.",
         "A login in the system's keyring is not found: set `cli_auth_credentials_store` to `file` and log in again.",
-        "The variable of a model provider of your own (`env_key`) has to be in agent.env.",
     ),
     own_rules="it is read-only and changes nothing, unless `sandbox_mode` is set in your config.toml",
 )
@@ -93,6 +92,9 @@ def launch(session: Session, program: str) -> Launch:
     files = {f"{_FOLDER}/config.toml": config(session.system)}
     links = {f"{_FOLDER}/auth.json": str(own / "auth.json")}
     env = {"CODEX_HOME": str(folder)}
+    key = text(provider(user_settings(os.environ)).get("env_key"))
+    if key and key in os.environ:  # the key of a model provider of the user's own
+        env[key] = os.environ[key]
     if session.keep:
         links[f"{_FOLDER}/sessions"] = str(own / "sessions")
     else:

@@ -27,8 +27,6 @@ class AgentTraits(Struct, frozen=True, kw_only=True):
     """Its output has the number of tokens."""
     reports_cost: bool = False
     """Its output has the cost in dollars; otherwise the cost is estimated from list prices."""
-    commits: bool = False
-    """It commits by itself."""
     unguarded: str = ""
     """What Ralph's hooks do not see, as the end of a sentence: "edits of files". Only of a client that has hooks."""
     own_rules: str = ""

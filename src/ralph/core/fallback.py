@@ -233,7 +233,7 @@ def _order(bench: Bench, limits: Limits, story: str, mode: Mode, first: str) -> 
         return list(dict.fromkeys((first, *limits.fallback)))
     author = bench.authors.get(story, FIRST)
     by = _agent(limits, author)
-    if first:  # whoever replaces one of several reviewers is of no vendor that reviews already
+    if first:  # a stand-in for one of several reviewers must not share a vendor with another reviewer
         taken = {by, *(_agent(limits, choice) for choice in limits.reviewers.values() if choice)}
         return [first, *(name for name in limits.fallback if _agent(limits, name) not in taken)]
     if limits.reviewed_by_other:
