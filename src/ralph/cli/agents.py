@@ -76,7 +76,7 @@ def list_agents(args: Namespace) -> int:
     for one in found:
         say_raw(f"{one.name:<{wide}}  {_state(one)}")
     if any(one.needs_program and not (one.program and one.has_login) for one in found):
-        note("`ralph agents show NAME` tells how to install a client and log in")
+        note("`ralph agents show NAME` shows how to install a client and log in")
     return ExitCode.COMPLETE
 
 

@@ -104,7 +104,7 @@ def show_next(started: Started, *, has_stories: bool, is_committed: bool = False
     say()
     say("next:", "bold")
     here = ref.path.relative_to(ref.root)
-    add = 'ralph task add "TITLE" --criterion "what is seen when it is done"'
+    add = 'ralph task add "TITLE" --criterion "what must be true when it is done"'
     steps = [] if has_stories else [f"{add}     or write your stories to {here}{also}, or `ralph plan`"]
     if not started.is_repository:
         steps.append("git init        a run needs a git repository")

@@ -176,7 +176,7 @@ class Review(Section, frozen=True):
     agent: Annotated[
         str,
         key(
-            "The agent that reviews; empty: the agent that works; other: another one than did the work.",
+            "The agent that reviews; empty: the agent that works; other: an agent of another vendor than the author's.",
             "--review-agent",
             metavar="NAME",
         ),
