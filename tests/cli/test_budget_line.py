@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ralph.cli.words import budget_line, is_short
 from ralph.core.events import Foreseen
 from ralph.core.rules import Limits
+from ralph.views.words import budget_line, is_short
 from support.cli import ralph
 from support.workspaces import workspace
 

@@ -7,13 +7,13 @@ from pathlib import Path
 from ralph.cli.live_view import LiveView
 from ralph.cli.plain_view import describe
 from ralph.cli.summary import summary
-from ralph.cli.words import foreseen, ground_for
 from ralph.core.events import Charged, Foreseen
 from ralph.core.money import Basis, Budget
 from ralph.core.plan import Mode
 from ralph.core.rules import Limits
 from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
+from ralph.views.words import foreseen, ground_for
 from support.told_runs import PASSED, ToldRun, seen
 
 SEEN = Foreseen(stories=3, samples=9, iterations=(4, 7), seconds=(600, 1300), usd=(1.2, 3.45))

@@ -16,9 +16,7 @@ from ralph.cli.live_view import LiveView
 from ralph.cli.plain_view import describe
 from ralph.cli.report import screen
 from ralph.cli.report_pages import as_html, as_markdown
-from ralph.cli.show import cells
 from ralph.cli.summary import summary
-from ralph.cli.worker_lines import workers_document
 from ralph.core.events import IterationEnded, IterationStarted, Landing, Record
 from ralph.journal.records import read
 from ralph.journal.run_state import RunState
@@ -29,6 +27,8 @@ from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.journal.statistics import Tally
 from ralph.journal.workers import EntryState, WorkerState, iteration_of
 from ralph.report.report import Report, _work, make_report
+from ralph.views.columns import cells
+from ralph.views.worker_lines import workers_document
 from support.interleaved import Lane, clashing, interleaved, lane_of, serial
 from support.loops import CONFIG, LoopProject, Scenario, reviewed, run_ralph, short, whole
 

@@ -10,9 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ralph.cli.plain_signs import register
-from ralph.cli.show import cells, fit, id_width, pad, progress_bar, story_card, story_line, story_lines
+from ralph.cli.show import fit, id_width, pad, story_card, story_line, story_lines
 from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.review import Review, ReviewStatus
+from ralph.views.columns import cells, progress_bar
 
 STORY = Story(id="US-001", title="Export as a file", depends_on=("US-000",), attempts=2, state=State.FAILED)
 

@@ -14,7 +14,6 @@ from pathlib import Path
 
 import pytest
 
-from ralph.cli.show import cells
 from ralph.core.events import AnyEvent, RunEnded, RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
@@ -24,6 +23,7 @@ from ralph.plans.registry import LAYOUTS
 from ralph.state.locks import claim
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path
+from ralph.views.columns import cells
 from support.cli import Completed, ralph, ralph_here
 from support.workspaces import story_id, workspace
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from ralph.cli.words import until_when
 from ralph.core.events import Noted, Resumed
 from ralph.core.moves import Reason, Stop, Wait, Work
 from ralph.core.rules import Limits
 from ralph.core.verdict import Kind
+from ralph.views.words import until_when
 from support.decisions import HOUR, NOW, Told, agent_start, ended
 
 DAY = 24 * HOUR

@@ -12,7 +12,6 @@ from ralph.budget.costs import Gathered, Receipt, Sums, add_up, by_model, gather
 from ralph.budget.forecast import Prospect, prospect, settings_of, shared_rooms
 from ralph.budget.settings import ledger_of, prices_of, repo_of
 from ralph.cli.output import emit_json, note, say, warn
-from ralph.cli.words import duration, foreseen, ground_for, moment
 from ralph.config.prices import PriceTable
 from ralph.core.agent import Tokens
 from ralph.core.errors import UsageError
@@ -20,6 +19,7 @@ from ralph.core.money import MICROS, Basis, Room, dollars, figure
 from ralph.core.text import one_line, plural
 from ralph.host.git.repo import Repo
 from ralph.journal.ledger import Reset, local_day
+from ralph.views.words import duration, foreseen, ground_for, moment
 from ralph.workspace.find import open_plan, root_of
 from ralph.workspace.runs import chosen_plans
 

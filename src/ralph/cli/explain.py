@@ -8,8 +8,6 @@ from collections.abc import Callable
 from itertools import groupby
 
 from ralph.cli.output import emit_json, note, paint, say, say_raw
-from ralph.cli.plain_view import more_reasons
-from ralph.cli.words import STYLES, duration
 from ralph.core.errors import UsageError
 from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
@@ -24,6 +22,8 @@ from ralph.journal.records import read
 from ralph.report.explain import Circuits, Counters, Explanation, circuits, explain, tail
 from ralph.report.transition_table import PEOPLE, table
 from ralph.state.locks import is_alive
+from ralph.views.lines import more_reasons
+from ralph.views.words import STYLES, duration
 from ralph.workspace.find import open_ref, store_for
 from ralph.workspace.plan_edit import find_story
 from ralph.workspace.runs import chosen_run

@@ -15,11 +15,9 @@ from collections.abc import Iterator
 
 from ralph.budget.forecast import ENOUGH
 from ralph.cli.output import paint
-from ralph.cli.plain_view import RUNNING_ITERATIONS, checks_line, describe, position
+from ralph.cli.plain_view import describe
 from ralph.cli.screen import Row, Screen, row
-from ralph.cli.show import MARKS, cells, cut, progress_bar
-from ralph.cli.words import duration, foreseen, money, seconds, tokens
-from ralph.cli.worker_lines import queue_lines, recorded, result_lines, worker_lines
+from ralph.cli.show import MARKS, cut
 from ralph.core.agent import Tokens
 from ralph.core.events import AgentStarted, IterationEnded, IterationStarted, Record, RunEnded
 from ralph.core.history import History, fold
@@ -30,6 +28,10 @@ from ralph.core.text import one_line, plural
 from ralph.engine.decide import cap
 from ralph.journal.run_state import RunState
 from ralph.journal.workers import Activity
+from ralph.views.columns import cells, progress_bar
+from ralph.views.lines import RUNNING_ITERATIONS, checks_line, position
+from ralph.views.words import duration, foreseen, money, seconds, tokens
+from ralph.views.worker_lines import queue_lines, recorded, result_lines, worker_lines
 from ralph.workspace.agent_stream import AgentStream, Call, session_stream
 
 _STORIES = 6

@@ -12,7 +12,6 @@ from msgspec import Struct
 
 from ralph.cli.output import emit_line, note, paint, say, say_raw
 from ralph.cli.plain_view import describe
-from ralph.cli.words import clock, duration, money, seconds, tokens
 from ralph.core.agent import AgentEvent, Compacting, Init, Limit, Result, Retry, Text, ToolResult, ToolUse
 from ralph.core.errors import RalphError, UsageError
 from ralph.core.events import (
@@ -35,6 +34,7 @@ from ralph.journal.records import Follower, read
 from ralph.journal.run_state import RunState
 from ralph.journal.workers import iteration_of
 from ralph.state.locks import is_alive
+from ralph.views.words import clock, duration, money, seconds, tokens
 from ralph.workspace.agent_stream import AgentStream, raw_log
 from ralph.workspace.runs import chosen_run, chosen_runs
 

@@ -15,8 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ralph.config.trust import Verdict
 
-_CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-
 
 def wants_colour(stream: TextIO) -> bool:
     """Colour only on a terminal, and never with NO_COLOR."""
@@ -37,8 +35,9 @@ def can_say(text: str) -> bool:
 def paint(text: str, style: str, stream: TextIO | None = None) -> str:
     if not wants_colour(stream or sys.stdout):
         return text
-    codes = ";".join(_CODES[word] for word in style.split())
-    return f"\x1b[{codes}m{text}\x1b[0m"
+    from ralph.views.paint import paint as painted
+
+    return painted(text, style)
 
 
 def say(text: str = "", style: str = "") -> None:

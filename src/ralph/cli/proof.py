@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from ralph.cli.output import ask_trust, emit_json, is_interactive, note, paint, say, say_raw, warn
 from ralph.cli.show import grade_in_words
-from ralph.cli.words import duration, exceptions, moment, seconds
 from ralph.config.checks import ChosenCheck
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.evidence import CheckResult
@@ -21,6 +20,7 @@ from ralph.proof.acceptance_tests import has_check
 from ralph.proof.records import Proof, from_commits, gather
 from ralph.proof.verify import Audited, Standing, audit, chosen_for, current_tree, keep_pass, pin, run_checks
 from ralph.state.places import workspace_state
+from ralph.views.words import duration, exceptions, moment, seconds
 from ralph.workspace.find import OpenPlan, find_repo, open_plan
 from ralph.workspace.plan_edit import find_story
 from ralph.workspace.trust import ensure_trusted

@@ -20,8 +20,7 @@ from ralph.cli.report_pages import (
     worker_bar,
     worker_facts,
 )
-from ralph.cli.show import MARKS, fit, line_width, mark, progress_bar
-from ralph.cli.worker_lines import clash_line
+from ralph.cli.show import MARKS, fit, line_width, mark
 from ralph.core.errors import BadData, RalphError, UsageError
 from ralph.core.events import Record, RunStarted
 from ralph.core.exit_codes import ExitCode
@@ -34,6 +33,8 @@ from ralph.host.redaction import redact
 from ralph.journal.records import damage, read
 from ralph.report.report import STATES, Report, StoryReport, make_report
 from ralph.state.locks import is_alive
+from ralph.views.columns import progress_bar
+from ralph.views.worker_lines import clash_line
 from ralph.workspace.find import open_settings, root_of
 from ralph.workspace.runs import choice_of, run_to_watch
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from html import escape
 
 from ralph.cli.show import grades_line
-from ralph.cli.words import duration, moment, money, seconds
-from ralph.cli.worker_lines import clash_line
 from ralph.core.proof import Grade
 from ralph.core.review import OPEN_FINDINGS
 from ralph.core.text import one_line, plural
 from ralph.report.report import STATES, Report, StoryReport
 from ralph.report.worker_time import Span, WorkerUse
+from ralph.views.words import duration, moment, money, seconds
+from ralph.views.worker_lines import clash_line
 
 _MOST_FILES = 200
 _MOST_WORKERS = 64

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ralph.cli.output import emit_json, note, paint, say, say_raw
-from ralph.cli.words import moment
 from ralph.core.text import clean, one_line, plural
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.git.rescue import drop, list_refs, reapply, show
@@ -16,6 +15,7 @@ from ralph.plans.registry import LAYOUTS
 from ralph.state.names import RESCUE_INDEX
 from ralph.state.places import home, workspace_state
 from ralph.state.runs import open_run
+from ralph.views.words import moment
 from ralph.workspace.find import Choice, find_plans, find_root, open_settings
 from ralph.workspace.own_files import bookkeeping
 from ralph.workspace.trust import refuse_inside_loop

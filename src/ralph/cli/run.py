@@ -28,7 +28,6 @@ from ralph.cli.output import (
 )
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
-from ralph.cli.words import TERMINAL_CLOSED, until_when
 from ralph.config.keys import BUILD_VARIABLES
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.events import AgentStarted, Record, RunStarted, WaitStarted
@@ -48,6 +47,7 @@ from ralph.state.clones import read_clone
 from ralph.state.names import OUTPUT_LOG
 from ralph.state.places import plan_state, workspace_state
 from ralph.state.runs import journal_path
+from ralph.views.words import TERMINAL_CLOSED, until_when
 from ralph.workspace.runs import last_run
 from ralph.workspace.settings_check import refuse_misfits, refuse_unknown_names
 

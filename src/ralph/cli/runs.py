@@ -11,7 +11,6 @@ from typing import Any
 import msgspec
 
 from ralph.cli.output import emit_json, paint, say, say_raw, warn
-from ralph.cli.words import duration, money
 from ralph.core.errors import BadData
 from ralph.core.events import CLOSED_LATER
 from ralph.core.exit_codes import ExitCode
@@ -20,6 +19,7 @@ from ralph.journal.records import read
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Effort, Figures, Tally
 from ralph.state.locks import is_alive
+from ralph.views.words import duration, money
 from ralph.workspace.runs import chosen_run, chosen_runs
 
 _MOST_CRITERIA = 5

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ralph.cli.output import ask_trust, emit_json, emit_line, is_interactive, note, paint, say, say_raw, warn
-from ralph.cli.words import clock
 from ralph.core.errors import UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line, plural
@@ -24,6 +23,7 @@ from ralph.sandbox.wall import Quota
 from ralph.state.names import NETWORK_LOG
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path
+from ralph.views.words import clock
 from ralph.workspace.find import find_root, open_ref, open_settings, root_of, store_for
 from ralph.workspace.runs import chosen_run
 from ralph.workspace.settings_check import refuse_misfits, refuse_unknown_names

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from ralph.cli import output
-from ralph.cli.show import cells, fit
+from ralph.cli.show import fit
+from ralph.views.columns import cells
 
 _INTERVAL = 0.15
 """Seconds between two redraws: well under half a second."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import unicodedata
 from collections.abc import Iterator, Mapping
 
 from ralph.cli.arguments import width
@@ -12,6 +11,8 @@ from ralph.core.plan import Mode, Order, Plan, State, Story
 from ralph.core.proof import MEANING, Grade
 from ralph.core.review import OPEN_FINDINGS, approved_at
 from ralph.core.text import clean, one_line
+from ralph.views import columns
+from ralph.views.columns import cells
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ MARKS = {
     State.FAILED: ("✗", "red"),
     State.BLOCKED: ("?", "yellow"),
 }
-BAR = 20
 _WIDEST_ID = 16
 
 
@@ -33,52 +33,22 @@ def line_width() -> int | None:
     return width() if sys.stdout.isatty() else None
 
 
-def cells(text: str) -> int:
-    """The width of a text in columns: none for combining characters, two for East Asian ones and most emoji."""
-    if text.isascii():
-        return len(text)
-    return sum(map(_cells_of, text))
-
-
-def _cells_of(char: str) -> int:
-    if unicodedata.category(char) in ("Mn", "Me", "Cf"):
-        return 0
-    return 2 if unicodedata.east_asian_width(char) in ("W", "F") else 1
-
-
 def fit(text: str, room: int | None) -> str:
     """On one line, cut to this many columns with an ellipsis."""
-    return cut(one_line(text), room)
+    return columns.fit(text, room, _ellipsis())
 
 
 def cut(text: str, room: int | None) -> str:
     """Like `fit`, for a line whose columns are padded with spaces."""
-    if room is None or cells(text) <= room:
-        return text
-    ellipsis = "…" if can_say("…") else "..."
-    left = room - len(ellipsis)
-    if left < 0:
-        return ""
-    kept = ""
-    for char in text:
-        left -= _cells_of(char)
-        if left < 0:
-            break
-        kept += char
-    return kept.rstrip() + ellipsis
+    return columns.cut(text, room, _ellipsis())
 
 
 def pad(text: str, room: int) -> str:
-    text = fit(text, room)
-    return text + " " * (room - cells(text))
+    return columns.pad(text, room, _ellipsis())
 
 
-def progress_bar(done: int, total: int, width: int = BAR) -> str:
-    """`[████████░░] 4/6`. Full only if everything is done, empty only if nothing is."""
-    filled = width * done // total if total else 0
-    if done > 0 and filled == 0:
-        filled = 1
-    return f"[{'█' * filled}{'░' * (width - filled)}] {done}/{total}"
+def _ellipsis() -> str:
+    return "…" if can_say("…") else "..."
 
 
 def mark(state: State) -> str:

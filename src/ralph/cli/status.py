@@ -11,10 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from ralph.cli.output import emit_json, note, paint, say, say_raw, warn
-from ralph.cli.plain_view import RUNNING_ITERATIONS, checks_line, position
-from ralph.cli.show import as_json, cells, cut, fit, grades_line, id_width, line_width, progress_bar, story_lines
-from ralph.cli.words import TERMINAL_CLOSED, duration, money, tokens, until_when
-from ralph.cli.worker_lines import queue_lines, returned_line, worker_lines, workers_document, workers_line
+from ralph.cli.show import as_json, cut, fit, grades_line, id_width, line_width, story_lines
 from ralph.config.schema import minimum_grade
 from ralph.core.agent import Tokens
 from ralph.core.errors import BadData, PlanError, RalphError
@@ -31,6 +28,10 @@ from ralph.proof.records import describe_lost, find_lost
 from ralph.state.places import workspace_state
 from ralph.state.runs import journal_path, moved_to, worktrees_of
 from ralph.state.streams import stream_around
+from ralph.views.columns import cells, progress_bar
+from ralph.views.lines import RUNNING_ITERATIONS, checks_line, position
+from ralph.views.words import TERMINAL_CLOSED, duration, money, tokens, until_when
+from ralph.views.worker_lines import queue_lines, returned_line, worker_lines, workers_document, workers_line
 from ralph.workspace.agent_stream import running_sessions
 from ralph.workspace.find import Choice, OpenPlan, find_repo, open_plan, opened_at
 from ralph.workspace.own_files import bookkeeping

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ralph.cli.output import paint, say_raw
-from ralph.cli.plain_view import refused
 from ralph.cli.report_pages import WHERE, agents_line
 from ralph.cli.runs import review_lines
-from ralph.cli.show import grades_line, progress_bar
-from ralph.cli.words import duration, exceptions, money, tokens
-from ralph.cli.worker_lines import returned_line, workers_line
+from ralph.cli.show import grades_line
 from ralph.core.events import OUTSIDE_NOTE
 from ralph.core.moves import Reason
 from ralph.core.plan import State
@@ -21,6 +18,10 @@ from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Figures
 from ralph.report.advice import next_step
 from ralph.sandbox.hosts import shown
+from ralph.views.columns import progress_bar
+from ralph.views.lines import refused
+from ralph.views.words import duration, exceptions, money, tokens
+from ralph.views.worker_lines import returned_line, workers_line
 
 _MOST_STUCK = 5
 

@@ -10,7 +10,6 @@ from collections.abc import Callable
 from ralph.cli.output import can_draw, note, say_raw
 from ralph.cli.plain_view import PlainView
 from ralph.cli.summary import print_summary
-from ralph.cli.words import moment
 from ralph.core.events import Record, Settling
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import one_line, plural
@@ -20,6 +19,7 @@ from ralph.journal.records import Follower, damage
 from ralph.journal.run_state import RunState
 from ralph.journal.statistics import Tally
 from ralph.state.locks import is_alive
+from ralph.views.words import moment
 from ralph.workspace.find import root_of
 from ralph.workspace.runs import choice_of, run_to_watch
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-from ralph.cli.output import paint
-from ralph.cli.show import cells, pad
-from ralph.cli.words import STYLES, duration, money, seconds
 from ralph.core.agent import Tokens
 from ralph.core.events import AnyEvent, IterationEnded
 from ralph.core.text import one_line, plural
 from ralph.journal.run_state import RunState
 from ralph.journal.workers import RED_MERGED, Activity, Clash, Entry, EntryState, Worker, WorkerState, iteration_of
+from ralph.views.columns import cells, pad
+from ralph.views.paint import paint
+from ralph.views.words import STYLES, duration, money, seconds
 
 _WIDEST_STORY = 12
 _MODE = 10
