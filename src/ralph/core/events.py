@@ -28,6 +28,7 @@ SCHEMA = 1
 class RunStarted(Event, frozen=True, kw_only=True):
     run: str
     workspace: str
+    checkout: str = ""  # the user's folder, if the workspace is a clone of it
     layout: str
     plan: str
     name: str = ""

@@ -42,6 +42,8 @@ from ralph.host.redaction import redact_struct
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes. A longer one was not written by a run."""
+_HEAD = 100
+"""The number, the time and the kind of an event are within this many bytes of the beginning of its line."""
 _SIZE = 12
 _KEY = b',"prev":"'
 _LENGTH = len(_KEY) + 2 * _SIZE + len(b'"}\n')
@@ -265,27 +267,44 @@ def cut_torn_tail(path: Path) -> int:
 
 
 class Follower:
-    """Reads what was added to a journal on each call; for views in other processes."""
+    """Reads what was added to a journal on each call; for views in other processes.
 
-    def __init__(self, path: Path) -> None:
+    `skip`: a kind of event that is passed over, such as what agents said, which is most of a long journal.
+    """
+
+    def __init__(self, path: Path, skip: str = "") -> None:
         self._path = path
+        self._skip = f'"event":{{"type":"{skip}"'.encode() if skip else b""
         self._offset = 0
         self._number = 0
 
     def news(self) -> list[Record]:
+        return [record for _, record in self.placed()]
+
+    def placed(self) -> Iterator[tuple[int, Record]]:
+        """Each new record with the offset of its line, for `records_at`."""
         try:
             with open_state(self._path) as stream:
                 stream.seek(self._offset)
                 data = stream.read(LONGEST_LINE)
         except OSError:
-            return []
-        whole = data[: data.rfind(b"\n") + 1]
-        self._offset += len(whole)
+            return
+        for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
+            is_skipped = bool(self._skip) and line.find(self._skip, 0, _HEAD) >= 0
+            record = None if is_skipped else _decode(line, self._path, self._number + 1)
+            offset, self._number, self._offset = self._offset, self._number + 1, self._offset + len(line)
+            if record is not None:
+                yield offset, record
+
+
+def records_at(path: Path, offsets: Sequence[int]) -> list[Record]:
+    """The records that begin at these offsets, in this order."""
+    with open_state(path) as stream:
         records = []
-        for line in whole.splitlines(keepends=True):
-            self._number += 1
-            records.append(_decode(line, self._path, self._number))
-        return records
+        for offset in offsets:
+            stream.seek(offset)
+            records.append(_record(stream.readline(LONGEST_LINE)))
+    return records
 
 
 Listener = Callable[[Record], None]

@@ -389,7 +389,7 @@ def _journaled(
         for listener in listeners:
             journal.listen(listener)
         known = msgspec.structs.replace(closed, feedback=feedback)
-        started = journal.write(_started(spec, plan, branch, known, past))
+        started = journal.write(_started(spec, plan, branch, known, past, clone.workspace if clone else ""))
         for event in _notes(spec, plan, notices, closed, env):
             journal.write(event)
         alive = journal.path.with_name(ALIVE)
@@ -499,7 +499,7 @@ def _past(spec: RunSpec, env: Mapping[str, str], now: float) -> Recent:
     return msgspec.structs.replace(found, heard=()) if spec.options.reset else found
 
 
-def _started(spec: RunSpec, plan: Plan, branch: str, known: Closed, past: Recent) -> RunStarted:
+def _started(spec: RunSpec, plan: Plan, branch: str, known: Closed, past: Recent, checkout: str) -> RunStarted:
     config = spec.config
     limits = spec.limits
     wanted = [story for story in plan.stories if story.is_open and story.id in (spec.options.stories or (story.id,))]
@@ -507,6 +507,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str, known: Closed, past: Recent
     return RunStarted(
         run=spec.run,
         workspace=str(spec.ref.root),
+        checkout=checkout,
         layout=spec.ref.layout,
         plan=str(spec.ref.path),
         name=plan.name or spec.ref.name,
