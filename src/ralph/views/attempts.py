@@ -341,8 +341,8 @@ class Attempts:
     def _check(self, number: int, t: float, label: str) -> None:
         """Checks that follow one another are one stretch of time."""
         before = self.spans[-1] if self.spans else None
-        is_next = before is not None and before.until is not None and t - before.until < _PAUSE
-        if before is not None and is_next and before.kind is SpanKind.CHECKS and before.iteration == number:
+        is_own = before is not None and before.kind is SpanKind.CHECKS and before.iteration == number
+        if before is not None and is_own and t - (before.until or t) < _PAUSE:
             before.until, before.label = None, label
             self._open["checks", number] = before
         else:

@@ -18,7 +18,7 @@ from ralph.journal.run_state import RunState
 from ralph.state.locks import is_alive
 from ralph.state.names import RUNS
 from ralph.state.places import plan_state, state_home
-from ralph.state.runs import RUN_ID, journal_path, list_runs
+from ralph.state.runs import RUN_ID, journal_path, list_runs, moved_to
 from ralph.workspace.runs import Standing
 from ralph.workspace.stuck_stories import read_answers
 
