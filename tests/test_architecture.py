@@ -31,6 +31,9 @@ EXTERNAL = {
 }
 DEPENDENCIES = {"minijinja", "msgspec", "yaml", "tree_sitter", "tree_sitter_typescript"}
 EXTERNAL["run"] = DEPENDENCIES | {"ray"}  # an extra, and only in processes of its own
+EXTERNAL["tui"] = DEPENDENCIES | {"textual", "rich"}  # extras, each imported by one command only
+EXTERNAL["web"] = DEPENDENCIES | {"starlette", "uvicorn"}
+EXTERNAL["traces"] = DEPENDENCIES | {"opentelemetry"}
 EXTERNAL["notify"] = {"msgspec", "apprise"}  # an extra, and only in a process of its own
 
 # What reaches out of the process. `core` decides and never does.
