@@ -10,16 +10,12 @@ from collections.abc import Callable, Iterator
 from typing import TextIO
 
 from ralph.cli import output
-from ralph.cli.show import fit
-from ralph.views.columns import cells
+from ralph.views.panel import Row
 
 _INTERVAL = 0.15
 """Seconds between two redraws: well under half a second."""
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
-
-Row = tuple[str, int]
-"""A painted line and its width in columns."""
 
 
 class Screen:
@@ -119,18 +115,3 @@ def size(stream: TextIO) -> tuple[int, int]:
     except (OSError, ValueError):
         return 80, 24
     return found.columns or 80, found.lines or 24
-
-
-def row(room: int, *parts: tuple[str, str]) -> Row:
-    """Styled texts on one line, cut to `room` columns. An empty style is plain."""
-    line, left = "", room
-    for text, style in parts:
-        lead = len(text) - len(text.lstrip(" "))
-        shown = " " * min(lead, left) + fit(text, max(left - lead, 0))
-        if text.endswith(" ") and cells(shown) < left:
-            shown += " "
-        left -= cells(shown)
-        line += output.paint(shown, style) if style else shown
-        if left <= 0:
-            break
-    return line, room - left

@@ -13,18 +13,12 @@ from ralph.core.review import OPEN_FINDINGS, approved_at
 from ralph.core.text import clean, one_line
 from ralph.views import columns
 from ralph.views.columns import cells
+from ralph.views.words import MARKS as MARKS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ralph.plans.beads import Bead
 
-MARKS = {
-    State.TODO: ("·", "dim"),
-    State.IN_PROGRESS: ("▶", "cyan"),
-    State.DONE: ("✓", "green"),
-    State.FAILED: ("✗", "red"),
-    State.BLOCKED: ("?", "yellow"),
-}
 _WIDEST_ID = 16
 
 

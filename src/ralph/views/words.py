@@ -9,6 +9,7 @@ from ralph.budget.forecast import ENOUGH
 from ralph.core.agent import Tokens
 from ralph.core.events import Foreseen
 from ralph.core.evidence import CheckResult
+from ralph.core.plan import State
 from ralph.core.rules import Limits
 from ralph.core.text import plural as plural
 from ralph.core.verdict import Kind
@@ -27,6 +28,14 @@ STYLES = {
     Kind.MISCONFIGURED: ("!", "red"),
     Kind.INTERRUPTED: ("■", "yellow"),
     Kind.RETURNED: ("↩", "yellow"),
+}
+
+MARKS = {
+    State.TODO: ("·", "dim"),
+    State.IN_PROGRESS: ("▶", "cyan"),
+    State.DONE: ("✓", "green"),
+    State.FAILED: ("✗", "red"),
+    State.BLOCKED: ("?", "yellow"),
 }
 
 
