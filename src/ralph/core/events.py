@@ -18,7 +18,7 @@ from ralph.core.money import SpendingSeen as SpendingSeen
 from ralph.core.moves import Move, Reason, Work
 from ralph.core.plan import Mode, Order, State
 from ralph.core.requests import Request
-from ralph.core.review import ReviewStatus
+from ralph.core.review import Fate, ReviewStatus
 from ralph.core.rules import Limits
 from ralph.core.verdict import Kind, Verdict
 
@@ -51,6 +51,8 @@ class RunStarted(Event, frozen=True, kw_only=True):
     used: tuple[tuple[float, int], ...] = ()  # how many tokens they used when, within the last hour
     heard: tuple[Limit, ...] = ()  # the last reported state of usage windows that have not reset since
     authors: dict[str, str] = {}  # noqa: RUF012 - by story: the choice that did the work of earlier runs, if not the first
+    traceparent: str = ""  # of the caller's trace, if it has one
+    tracestate: str = ""
 
 
 class SeenStory(Struct, frozen=True):  # what `decide` and the views need
@@ -390,6 +392,17 @@ class StorySetAside(Event, frozen=True):
     story: str
     title: str
     why: str
+    by_user: bool = False  # the user skipped it: it is no failure, and the run does not retry it
+
+
+class FindingDecided(Event, frozen=True):
+    """The user rejected a finding of a review, or confirmed it: then it is open."""
+
+    story: str
+    finding: str
+    fate: Fate
+    reason: str = ""
+    text: str = ""  # of the finding
 
 
 class StoriesRetried(Event, frozen=True):
@@ -475,6 +488,7 @@ AnyEvent = (
     | LimitAnswered
     | StorySetAside
     | StoriesRetried
+    | FindingDecided
     | Asked
     | Paused
     | Resumed

@@ -208,6 +208,9 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
             return change(history, current=_current(history, number, now))
         case IterationEnded():
             return _after(history, event, t, is_firsts=before.is_firsts(event.iteration))
+        case StorySetAside(story=story, why=why, by_user=True):
+            history = _clean(history, frozenset({story}))
+            return change(history, aside=history.aside | {story: why})
         case StorySetAside(story=story, why=why):
             last = history.stories.get(story, Streak())
             history = change(history, **_given_up(history, story, last.error, idle=last.idle))

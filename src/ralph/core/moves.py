@@ -104,6 +104,8 @@ class SetAside(Struct, frozen=True, tag="set-aside"):
 
     story: str
     why: str
+    by_user: bool = False
+    """`ralph task skip`: the run does not retry it."""
 
 
 class Retry(Struct, frozen=True, tag="retry"):

@@ -41,7 +41,7 @@ class Fate(StrEnum):
     FIXED = "fixed"
     """Reported as fixed; the next review verifies it."""
     REJECTED = "rejected"
-    """Rejected by a fix, with a reason."""
+    """Rejected by a fix or by the user, with a reason."""
     CLOSED = "closed"
     """A later review no longer raises it."""
 
@@ -81,6 +81,13 @@ class Entry(Struct, frozen=True, kw_only=True):
     reviewer: str = ""
     review: int = 0
     """The number of the review that last raised it."""
+    by_user: bool = False
+    """The user decided its fate. One that the user confirmed (open, or fixed since) cannot be rejected by a fix, and
+    is closed only by a review after a fix."""
+
+    @property
+    def is_confirmed(self) -> bool:
+        return self.by_user and self.fate in (Fate.OPEN, Fate.FIXED)
 
     def __str__(self) -> str:
         shown = f" Evidence: {self.finding.evidence}" if self.finding.evidence else ""
@@ -144,7 +151,9 @@ def hear(ledger: Ledger, findings: Sequence[Finding], reviewer: str, review: int
 
 def _raised(known: Entry, finding: Finding, reviewer: str, review: int) -> Entry:
     joined = _joined(known.finding, finding)
-    return msgspec.structs.replace(known, finding=joined, fate=Fate.OPEN, reviewer=reviewer, review=review)
+    return msgspec.structs.replace(
+        known, finding=joined, fate=Fate.OPEN, reviewer=reviewer, review=review, by_user=known.is_confirmed
+    )
 
 
 def _last_round(ledger: Ledger, reviewer: str) -> set[str]:
@@ -165,12 +174,21 @@ def answer(ledger: Ledger, replies: Sequence[Reply]) -> tuple[Ledger, tuple[str,
         reply = by_id.get(entry.id)
         if entry.fate is not Fate.OPEN:
             entries.append(entry)
-        elif reply is None or (reply.fate is Fate.REJECTED and not reply.reason.strip()):
+        elif reply is None or (reply.fate is Fate.REJECTED and (entry.by_user or not reply.reason.strip())):
             entries.append(entry)
             silent.append(entry.id)
         else:
             entries.append(msgspec.structs.replace(entry, fate=reply.fate, reason=reply.reason.strip()))
     return Ledger(tuple(entries)), tuple(silent)
+
+
+def overrule(ledger: Ledger, entry_id: str, fate: Fate, reason: str = "") -> Ledger:
+    """The user decides: a finding is rejected, or confirmed (open). A confirmed one starts a new round of reviews."""
+    decided = tuple(
+        msgspec.structs.replace(entry, fate=fate, reason=reason, by_user=True) if entry.id == entry_id else entry
+        for entry in ledger.entries
+    )
+    return Ledger(decided, () if fate is Fate.OPEN else ledger.heard, ledger.has_moved)
 
 
 def rejects_all(ledger: Ledger, replies: Sequence[Reply]) -> bool:
@@ -250,7 +268,9 @@ def _joined(known: Finding, again: Finding) -> Finding:
 
 
 def _lapses(entry: Entry, asked: Container[str], reviewer: str) -> bool:
-    return entry.reviewer == reviewer and entry.id not in asked and entry.fate in (Fate.OPEN, Fate.FIXED)
+    if entry.reviewer != reviewer or entry.id in asked:
+        return False
+    return entry.fate is Fate.FIXED or (entry.fate is Fate.OPEN and not entry.by_user)
 
 
 def _close(entry: Entry) -> Entry:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Protocol
 
 from msgspec import Struct
@@ -11,7 +11,7 @@ from ralph.core.agent import Outcome
 from ralph.core.changes import AddStory
 from ralph.core.events import AnyEvent, Noted
 from ralph.core.evidence import CheckResult, Ended
-from ralph.core.moves import Stop, Work
+from ralph.core.moves import SetAside, Stop, Work
 from ralph.core.plan import Mode, Plan, Story
 from ralph.core.ports import Command, Reading, Session
 from ralph.core.proof import Proof
@@ -85,10 +85,13 @@ class PageBack(Struct, frozen=True):
 
 
 class Inbox(Protocol):
-    """What people left for the run: answers, retries, new stories, changed settings."""
+    """What people left for the run: answers, retries, decisions about findings, new stories, changed settings."""
 
-    def take(self) -> Sequence[str]:
-        """Apply it. Returns messages about it."""
+    def take(self, busy: Collection[str] = ()) -> Iterator[str | AnyEvent | SetAside]:
+        """Apply it. Yields what to record: messages, events, and stories that the loop is to set aside.
+
+        `busy`: stories that are being worked on. What would change one of them waits.
+        """
         ...
 
 

@@ -18,7 +18,7 @@ from ralph.core.changes import AddStory, Change, Edited, SetFields
 from ralph.core.evidence import CheckResult, Claim, Ended, Evidence, How
 from ralph.core.plan import Mode, State, Story
 from ralph.core.proof import NO_LONGER_RUNS, Grade, Proof, Tamper
-from ralph.core.review import NO_LEDGER, NO_REVIEW, Review, ReviewStatus, answer, rejects_all
+from ralph.core.review import NO_LEDGER, NO_REVIEW, Entry, Review, ReviewStatus, answer, rejects_all
 from ralph.core.text import one_line, plural
 from ralph.core.transitions import illegal_edits
 from ralph.core.verdict import Kind, Verdict
@@ -229,7 +229,7 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str], *, to
         mark = {"review": Review(ReviewStatus.NEEDS_REVIEW, story.review.count)}
         if story.ledger != NO_LEDGER:
             mark["ledger"], unanswered = answer(story.ledger, evidence.replies)
-            notices = [*notices, *(f"the fix does not mention finding {name}" for name in unanswered)]
+            notices = [*notices, *(_left_open(story.ledger.get(name), name) for name in unanswered)]
     else:
         mark = {"state": State.DONE} | ({"grade": grade} if grade else {})
     ended = "" if evidence.ended.well else f" (the agent {_ending(evidence.ended)}, but its work was complete)"
@@ -241,6 +241,12 @@ def _accept(evidence: Evidence, changes: list[Change], notices: list[str], *, to
         completes=not review,
         grade=grade,
     )
+
+
+def _left_open(entry: Entry | None, name: str) -> str:
+    if entry is not None and entry.is_confirmed:
+        return f"the fix does not fix finding {name}, which you confirmed"
+    return f"the fix does not mention finding {name}"
 
 
 def _done(evidence: Evidence) -> str:

@@ -106,9 +106,12 @@ def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]
         fields["notes"] = edited.new.notes
     if left := [name for name in evidence.rules.reviewers if name not in heard.ledger.heard]:
         return _on_to_the_next(evidence.reviewer, left, heard, story, fields)
-    if given.status is ReviewStatus.APPROVED and not heard.ledger.open:
-        fields |= {"review": Review(ReviewStatus.APPROVED, count, given.feedback), "ledger": close(heard.ledger)}
-        return _verdict("approved", story, fields | {"state": State.DONE}, completes=True, grade=_grade(evidence))
+    overruled = "" if failing or given.status is ReviewStatus.APPROVED else _overruled(heard)
+    if (given.status is ReviewStatus.APPROVED or overruled) and not heard.ledger.open:
+        text = "" if overruled else given.feedback
+        fields |= {"review": Review(ReviewStatus.APPROVED, count, text), "ledger": close(heard.ledger)}
+        headline = f"approved{overruled}"
+        return _verdict(headline, story, fields | {"state": State.DONE}, completes=True, grade=_grade(evidence))
     feedback = _feedback(evidence, given, heard)
     fields |= {"review": Review(ReviewStatus.CHANGES_REQUESTED, count, feedback), "ledger": _next_round(heard.ledger)}
     if why := _stalemate(heard):
@@ -120,6 +123,13 @@ def conclude(evidence: Evidence, story: Story, given: Review, failing: list[str]
         return _unsettled(_Unsettled(evidence.rules.on_cap, AT_CAP, why), story, fields, feedback, count, failing)
     notices = tuple(f"{name} was rejected before and is repeated without new evidence" for name in heard.refused)
     return _verdict(f"changes requested: {feedback.strip()[:200]}", story, fields, notices=notices)
+
+
+def _overruled(heard: Heard) -> str:
+    """A reviewer that repeats only what the user has rejected, without new evidence, has nothing against the story."""
+    entries = [entry for name in heard.refused if (entry := heard.ledger.get(name)) is not None]
+    is_settled = bool(entries) and not heard.asked and all(entry.by_user for entry in entries)
+    return f": you rejected {', '.join(entry.id for entry in entries)}" if is_settled else ""
 
 
 def _on_to_the_next(reviewer: str, left: list[str], heard: Heard, story: Story, fields: dict[str, object]) -> Verdict:

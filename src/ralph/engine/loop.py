@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import signal
+from collections.abc import Collection
 
 from ralph.core.changes import SetFields
 from ralph.core.errors import PlanError, RalphError
@@ -81,8 +82,7 @@ class Loop:
     def _until_stopped(self) -> Stop:
         while True:
             self._rest()
-            for told in self._run.inbox.take():
-                self._run.journal.write(Noted(told))
+            self._take_in()
             try:
                 reading: Reading = self._run.plan.load()
             except PlanError as error:
@@ -103,6 +103,14 @@ class Loop:
                         return refusal
                     if question := self._iterate(move, reading):
                         return question
+
+    def _take_in(self, busy: Collection[str] = ()) -> None:
+        """What people left for this run."""
+        for left in self._run.inbox.take(busy):
+            if isinstance(left, SetAside):
+                self._set_aside(left, self._run.plan.load())
+            else:
+                self._run.journal.write(Noted(left) if isinstance(left, str) else left)
 
     def _decide(self, reading: Reading) -> Move:
         run = self._run
@@ -228,7 +236,7 @@ class Loop:
         opened, reasons = reopened(self._run, reading.plan, move.story)
         changes = [SetFields(move.story, {"state": State.FAILED}), *opened]
         self._run.plan.write(self._run.plan.planned(reading, changes, {move.story: move.why, **reasons}))
-        self._run.journal.write(StorySetAside(move.story, story.title if story else "", move.why))
+        self._run.journal.write(StorySetAside(move.story, story.title if story else "", move.why, move.by_user))
 
     def _retry(self, move: Retry, reading: Reading) -> None:
         """Reopen stories that were given up, with all attempts. The prompt still shows the last failure."""

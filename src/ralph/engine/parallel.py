@@ -124,7 +124,8 @@ class ParallelLoop(WorkerIterations):
                 return Stop(REASONS.get(run.control.stop.signum or 0, Reason.TERMINATED), said)
             if self._is_stopping:
                 continue
-            for told in (*run.inbox.take(), *self._users_commits()):
+            self._take_in({active.story for active in self._active.values()})
+            for told in self._users_commits():
                 run.journal.write(Noted(told))
             try:
                 reading: Reading = run.plan.load()

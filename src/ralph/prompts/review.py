@@ -113,8 +113,13 @@ def _unproven(proof: Proof | None) -> Iterator[str]:
 
 def for_fix(ledger: Ledger) -> Iterator[str]:
     if ledger.open:
-        listed = "\n".join(f"- {one_line(str(entry))}" for entry in ledger.open)
+        listed = "\n".join(f"- {one_line(str(entry))}{_confirmed(entry)}" for entry in ledger.open)
         yield f"## Findings\n\nThe review asks for:\n\n{listed}"
+
+
+def _confirmed(entry: Entry) -> str:
+    why = f": {one_line(entry.reason)}" if entry.reason else ""
+    return f" (The user confirmed it{why}. It cannot be rejected.)" if entry.is_confirmed else ""
 
 
 def how_to_review(ledger: Ledger) -> list[str]:
@@ -131,14 +136,13 @@ def how_to_review(ledger: Ledger) -> list[str]:
 
 def how_to_fix(ledger: Ledger) -> list[str]:
     names = [entry.id for entry in ledger.open]
+    free = [entry.id for entry in ledger.open if not entry.is_confirmed]
     if not names:
         return ['`{"claim": "done"}` when every point of the review is addressed']
-    return [
-        (
-            f'`{{"claim": "done", "fixes": [{{"id": "{names[0]}", "fate": "fixed"}}, {{"id": "{names[-1]}", "fate": '
-            '"rejected", "reason": "why it is not a problem"}]}` with each finding once'
-        )
-    ]
+    fates = [f'{{"id": "{names[0]}", "fate": "fixed"}}']
+    if free:
+        fates.append(f'{{"id": "{free[-1]}", "fate": "rejected", "reason": "why it is not a problem"}}')
+    return [f'`{{"claim": "done", "fixes": [{", ".join(fates)}]}}` with each finding once']
 
 
 def _result(check: CheckResult) -> str:
@@ -150,7 +154,8 @@ def _result(check: CheckResult) -> str:
 
 def _status(entry: Entry) -> str:
     why = f": {entry.reason}" if entry.reason else ""
-    return f"- {one_line(f'{entry} — {_FATES[entry.fate]}{why}')}"
+    by = ", confirmed by the user" if entry.is_confirmed else " by the user" if entry.by_user and why else ""
+    return f"- {one_line(f'{entry} — {_FATES[entry.fate]}{by}{why}')}"
 
 
 _TITLE = "# The verdict of your review is missing"

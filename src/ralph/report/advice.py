@@ -314,7 +314,7 @@ class News:
                 self._questions.append(f"{story} asks: {question}")
             case IterationEnded(story_state=State.FAILED, story=story, headline=headline):
                 self._given_up.append(f"gave up on {story}: {headline}")
-            case StorySetAside(story=story, why=why):
+            case StorySetAside(story=story, why=why, by_user=False):
                 self._given_up.append(f"{story} was set aside: {why}")
             case IterationStarted():  # the run continues; otherwise its end is reported
                 return [*self._of_stories(at)]

@@ -41,8 +41,8 @@ LAST_RUN = "last-run"
 CLONE = "clone.json"
 SIDECAR = "beside.json"
 INDEX, AUDIT_INDEX = "index", "audit-index"
-ORDERS, NOTES, ADDITIONS, RETRIES, ANSWER_INBOX, LEARNING_INBOX = (
-    "control", "notes", "additions", "retries", "answers", "learnings",
+ORDERS, NOTES, ADDITIONS, RETRIES, ANSWER_INBOX, LEARNING_INBOX, DECISIONS, SKIPS = (
+    "control", "notes", "additions", "retries", "answers", "learnings", "decisions", "skips",
 )  # fmt: skip
 ANSWERS = "answers.json"
 LEARNINGS = "learnings.md"
@@ -59,6 +59,7 @@ PLAN_AFTER, RULES_BEFORE = "plan.after", "rules.before"
 ALIVE, AGENTS_ENDED = "alive", "agents-ended"
 OUTPUT_LOG, INTERNAL_ERROR, GIT_TRACE = "output.log", "internal-error.log", "git-trace"
 NETWORK_LOG = "network.jsonl"
+TRACE = "trace.json"
 RELAY_LOG = "relay.log"
 
 # Of the hooks of one session.
@@ -118,11 +119,13 @@ FILES = tuple(
         (f"{_PLAN}/{SIDECAR}", "plans", "what the plan file cannot say about its stories"),
         (f"{_PLAN}/{INDEX}", "run", "the private index of candidates"),
         (f"{_PLAN}/{AUDIT_INDEX}", "proof", "the private index of `ralph verify` and `ralph proof audit`"),
-        (f"{_PLAN}/{ORDERS}/", "cli", "requests to pause, resume or stop the run"),
-        (f"{_PLAN}/{NOTES}/", "cli", "the user's notes for the next prompt"),
+        (f"{_PLAN}/{ORDERS}/", "workspace", "requests to pause, resume or stop the run"),
+        (f"{_PLAN}/{NOTES}/", "workspace", "the user's notes for the next prompt"),
         (f"{_PLAN}/{ADDITIONS}/", "planning", "stories of `ralph add` that a run takes in"),
         (f"{_PLAN}/{RETRIES}/", "workspace", "stories that a run reopens"),
         (f"{_PLAN}/{ANSWER_INBOX}/", "workspace", "stories that a run reopens because they were answered"),
+        (f"{_PLAN}/{DECISIONS}/", "workspace", "findings that a run rejects or confirms for the user"),
+        (f"{_PLAN}/{SKIPS}/", "workspace", "stories that a run sets aside for the user"),
         (f"{_PLAN}/{LEARNING_INBOX}/", "memory", "learnings that a run takes in"),
         (f"{_PLAN}/{ANSWERS}", "workspace", "the user's answers, for prompts"),
         (f"{_PLAN}/{LEARNINGS}", "journal", "learnings, in a layout that has no place for them"),
@@ -149,6 +152,7 @@ FILES = tuple(
         (f"{_RUN}/{CLIENTS}/ITERATION-STEP/…", "engine", "the private configuration of an agent's process"),
         (f"{_RUN}/{GIT_TRACE}", "host", "the git commands of the agent"),
         (f"{_RUN}/{NETWORK_LOG}", "sandbox", "every decision of the sandbox's proxy"),
+        (f"{_RUN}/{TRACE}", "traces", "how much of the run's trace the receiver has"),
         (f"{_RUN}/{RELAY_LOG}", "run", "what Ray printed in the process that talks to a cluster"),
         (f"{_RUN}/{OUTPUT_LOG}", "cli", "the output of a detached run"),
         (f"{_RUN}/{INTERNAL_ERROR}", "engine", "the traceback of an iteration that failed by a bug"),

@@ -23,6 +23,7 @@ from ralph.core.events import (
     CheckEnded,
     CheckStarted,
     Committed,
+    FindingDecided,
     Guided,
     HookAnswered,
     HostRefused,
@@ -216,6 +217,9 @@ class Attempts:
                 self._begin("pause", 0, SpanKind.PAUSE, t, "paused")
             case Resumed():
                 self._end("pause", 0, t)
+            case FindingDecided():
+                known = self.ledgers.get(event.story, ())
+                self.ledgers[event.story] = tuple(_decided(entry, event) for entry in known)
             case QueueProving(iterations=numbers):
                 for number in numbers:
                     self._begin("proof", number, SpanKind.PROOF, t, worker=event.worker)
@@ -365,6 +369,12 @@ def _refused(denial: Denial) -> str:
     return f"the client refused {one_line(denial.tool, 40)} {one_line(denial.subject, 120)}".rstrip() + (
         f": {one_line(denial.remedy, 300)}" if denial.remedy else ""
     )
+
+
+def _decided(entry: Entry, event: FindingDecided) -> Entry:
+    if entry.id != event.finding:
+        return entry
+    return msgspec.structs.replace(entry, fate=event.fate, reason=event.reason, by_user=True)
 
 
 def _changed_ledgers(verdict: Verdict) -> dict[str, tuple[Entry, ...]]:

@@ -14,6 +14,7 @@ from ralph.core.events import (
     Baseline,
     CheckEnded,
     Committed,
+    FindingDecided,
     Foreseen,
     Guided,
     HookAnswered,
@@ -44,6 +45,7 @@ from ralph.core.events import (
 from ralph.core.evidence import CheckResult
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, State
+from ralph.core.review import Fate
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 from ralph.journal.workers import Activity, is_rescued
@@ -125,6 +127,13 @@ def _text(record: Record, state: RunState, verbose: bool) -> str:
             return paint(f"⏸ usage limit, wait or exit: {then}", "yellow")
         case StoriesRetried(stories=stories):
             return paint(f"↻ no other story is ready: retrying {', '.join(map(one_line, stories[:8]))}", "yellow")
+        case StorySetAside(story=story, why=why, by_user=True):
+            return paint(f"⊘ {one_line(story)} {one_line(why, 200)}", "yellow")
+        case FindingDecided(story=story, finding=finding, fate=fate, reason=reason, text=text):
+            verb = "rejected" if fate is Fate.REJECTED else "confirmed"
+            about = f" ({one_line(text, 80)})" if text else ""
+            why = f": {one_line(reason, 160)}" if reason else ""
+            return paint(f"  you {verb} finding {finding} of {one_line(story)}{about}{why}", "yellow")
         case StorySetAside(story=story, why=why):
             return paint(f"⊘ {one_line(story)} set aside: {one_line(why, 200)}", "red")
         case Asked(verb=verb, by=by):

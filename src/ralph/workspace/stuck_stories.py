@@ -155,6 +155,8 @@ def read_answers(plan_state: Path) -> Answers:
 
 
 CHANGED = "the story was changed"
+SKIPPED = "skipped by you"
+"""Prefix of the reason beside a story that the user has set aside: nothing but the user brings it back."""
 _SHOWN = 8
 _NO_MATTER = ("name", "description", "layout", "ralph_dir", "feature", "prd", "repo", "max_iterations", "on_limit",
               "max_allowed_iterations", "max_run_time", "rate_limit_per_hour", "token_limit_per_hour", "limit_share",
@@ -247,7 +249,7 @@ def renew(store: PlanStore) -> dict[str, str]:
     why: dict[str, str] = {}
     for story in reading.plan.stories:
         entry = reading.sidecar.stories.get(story.id)
-        if entry is None or not entry.key or story.is_done:
+        if entry is None or not entry.key or story.is_done or (entry.why or "").startswith(SKIPPED):
             continue
         if entry.key != story.content_key:
             changes.append(SetFields(story.id, _clean(story, entry)))
