@@ -34,6 +34,7 @@ EXTERNAL["run"] = DEPENDENCIES | {"ray"}  # an extra, and only in processes of i
 EXTERNAL["tui"] = DEPENDENCIES | {"textual", "rich"}  # extras, each imported by one command only
 EXTERNAL["web"] = DEPENDENCIES | {"starlette", "uvicorn"}
 EXTERNAL["traces"] = DEPENDENCIES | {"opentelemetry"}
+EXTERNAL["traces"] = {"msgspec", "opentelemetry"}  # an extra, and only in a process of its own
 EXTERNAL["notify"] = {"msgspec", "apprise"}  # an extra, and only in a process of its own
 
 # What reaches out of the process. `core` decides and never does.

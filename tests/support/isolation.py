@@ -16,7 +16,7 @@ from pathlib import Path
 from ralph.state.places import state_home
 
 # Variables of a developer's shell that change what programs do.
-_FOREIGN = ("RALPH", "GIT_", "CLAUDE", "ANTHROPIC", "AI_AGENT", "XDG_", "LC_", "SSH_")
+_FOREIGN = ("RALPH", "GIT_", "CLAUDE", "ANTHROPIC", "AI_AGENT", "OTEL_", "TRACE", "XDG_", "LC_", "SSH_")
 _FOREIGN_NAMES = frozenset(
     {
         "BASH_ENV",

@@ -43,6 +43,11 @@ ENV = (
 )
 """Variables passed with `env: minimal`: its own credentials, how to reach the model, and its limits. Keys for more than
 a model, such as AWS ones, are passed only if agent.env names them."""
+_TELEMETRY = "CLAUDE_CODE_ENABLE_TELEMETRY"
+_OF_TELEMETRY = (
+    *(_TELEMETRY, "CLAUDE_CODE_ENHANCED_TELEMETRY_BETA", "CLAUDE_CODE_OTEL_*", "CLAUDE_CODE_PROPAGATE_TRACEPARENT"),
+    "OTEL_*",
+)
 
 LOGIN = (
     Login(".claude/.credentials.json", comes_back=True, variable="CLAUDE_CONFIG_DIR"),
@@ -117,6 +122,11 @@ def hosts(env: Mapping[str, str]) -> tuple[str, ...]:
     """The hosts that the client contacts, for a sandbox: with a gateway of the user's, only that one."""
     given = tuple(host_of(env[name]) for name in _ADDRESSES if env.get(name))
     return given or tuple(host for name, found in _CLOUDS.items() if env.get(name) for host in found) or _HOSTS
+
+
+def telemetry(env: Mapping[str, str]) -> tuple[str, ...]:
+    """Variables passed as well if the user has turned on the client's own telemetry: among them may be a key."""
+    return _OF_TELEMETRY if env.get(_TELEMETRY) else ()
 
 
 def login(env: Mapping[str, str], home: Path) -> LoginState:

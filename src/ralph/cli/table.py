@@ -53,6 +53,7 @@ See what happened: history
   runs cost          cost                       show what runs cost, and a forecast for the rest  cost
   runs stats         runs:show_stats            show statistics: attempts, verdicts, reviews  stats
   runs replay        runs:replay_run            replay the decisions of a recorded run  replay
+  runs trace         traces:send_trace          send the trace of a recorded run to an OpenTelemetry receiver
 Verify: proof
   verify             proof:verify               run the checks now
   proof              proof:show_proof           show why a story counts as done

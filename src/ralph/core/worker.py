@@ -18,6 +18,7 @@ from ralph.core.evidence import CheckResult, Ended
 from ralph.core.moves import Stop, Work
 from ralph.core.ports import PlanRef, Task
 from ralph.core.proof import Proof
+from ralph.core.trace_context import TraceContext
 from ralph.core.work_tree import RolledBack
 
 CANDIDATES = "refs/ralph/candidates/"
@@ -49,6 +50,8 @@ class Begin(Struct, frozen=True, kw_only=True):
     """Variables of the driver that agents need, where the worker does not inherit them."""
     git_settings: dict[str, str] = {}
     """Of the user's repository, where the worker cannot read them."""
+    trace: TraceContext | None = None
+    """Of the driver's run, if traces are sent."""
 
 
 class Ticket(Struct, frozen=True, kw_only=True):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -23,6 +24,7 @@ from ralph.core.plan import Mode
 from ralph.core.ports import Agent, ClientEnd, Launch, Reader, Session, events_in, events_of
 from ralph.core.rules import Patience
 from ralph.core.text import clean, one_line
+from ralph.core.trace_context import TraceContext
 from ralph.engine.agent_watch import HookWatch, Occupation, SignsOfLife, TestsFailed, Unguarded
 from ralph.host.files import make_folder, write_bytes
 from ralph.host.process import supervise as host
@@ -101,7 +103,11 @@ class AgentRunner:
         time_left: Callable[[], float | None] = lambda: None,
         allowance: Allowance = UNLIMITED,
         enter: Enter = in_the_open,
+        trace: TraceContext | None = None,
     ) -> None:
+        self._trace = trace
+        self._starts: Counter[tuple[int, str]] = Counter()
+        """Processes that have started, by iteration and step."""
         self._enter = enter
         self._allowance = allowance
         self._survivors: tuple[ProcessId, ...] = ()
@@ -161,6 +167,7 @@ class AgentRunner:
 
         def on_start(process: ProcessId) -> None:
             started.append(process)
+            self._starts[session.task.iteration, step] += 1
             quiet.start(process.pid)
             self._journal.write(
                 AgentStarted(
@@ -174,7 +181,7 @@ class AgentRunner:
                 )
             )
 
-        env = self._environment(session, agent) | launch.env
+        env = self._environment(session, agent, step) | launch.env
         make_folder(self._raw_folder, private=True)
         raw_path = self._raw_folder / raw_name(session.task.iteration, step)
         with (
@@ -277,7 +284,7 @@ class AgentRunner:
         given = (patience.total, self._ceiling, self._time_left())
         return max(min(seconds for seconds in given if seconds is not None), _SHORTEST)
 
-    def _environment(self, session: Session, agent: Agent) -> dict[str, str]:
+    def _environment(self, session: Session, agent: Agent, step: str) -> dict[str, str]:
         added = {
             "RALPH_LOOP": "1",
             "RALPH_RUN": self._run,
@@ -293,7 +300,11 @@ class AgentRunner:
         if session.request:
             added["RALPH_REQUEST_FILE"] = str(session.request)
         added |= {"GIT_TRACE2_EVENT": str(self._raw_folder.parent / GIT_TRACE), "GIT_TRACE2_EVENT_BRIEF": "1"}
-        wanted = (*agent.ENV, *self._wanted_env)
+        if self._trace is not None:
+            number = self._starts[session.task.iteration, step] + 1
+            added |= self._trace.session(session.task.iteration, step, number)
+        telemetry: Callable[[Mapping[str, str]], tuple[str, ...]] = getattr(agent, "telemetry", lambda _: ())
+        wanted = (*agent.ENV, *telemetry(self._env), *self._wanted_env)
         return child_environment(self._env, wanted, added, everything=self._pass_all_env)
 
 

@@ -162,6 +162,7 @@ class LocalCrew:
             options=spec.options,
             objects=spec.repo.object_format,
             sandbox=self._chosen.parts,
+            trace=spec.trace,
         )
 
     def assign(self, worker: int, order: Ticket | Examine) -> None:

@@ -29,6 +29,7 @@ from ralph.core.plan import Plan, State
 from ralph.core.ports import Session
 from ralph.core.run_ports import Ask
 from ralph.core.text import one_line
+from ralph.core.trace_context import TraceContext
 from ralph.engine.loop import Loop
 from ralph.engine.recover import Unmerged
 from ralph.engine.run import Control, Run
@@ -55,6 +56,7 @@ from ralph.run.finish import Pusher, finish_run
 from ralph.run.recovery import Closed, close_killed_runs, close_worktrees, marked, sinks_of
 from ralph.run.repository import make_ready, ours
 from ralph.run.spec import Launched, Options, RunSpec
+from ralph.run.tracing import trace_of, traced
 from ralph.run.wiring import make_run
 from ralph.run.worktrees import open_worktree, unfinished_worktree, unused_worktree
 from ralph.sandbox.choice import Chosen
@@ -154,8 +156,8 @@ def launch(prepared: Launched, caller: Caller) -> Stop:
     files = WorkspaceFiles(spec.ref.root)
     ended: Stop | None = None
     try:
-        with _notifier(spec, caller) as news:
-            ended = _locked(spec, prepared.plan, caller, files, news, chosen, clone)
+        with traced(spec, caller.env, caller.tell) as tracing, _notifier(spec, caller) as news:
+            ended = _locked(spec, prepared.plan, caller, files, [*tracing, *news], chosen, clone)
         return ended
     finally:
         if branch:
@@ -235,7 +237,13 @@ def _place(prepared: Launched, caller: Caller, chosen: Chosen) -> tuple[RunSpec,
     if stream_around(ref.root) is None and stream_folder(ref.root, name).is_dir():
         caller.tell(f"stream {name} has this plan too: `ralph stream build {name}` works there, and not on this branch")
     spec = RunSpec(
-        run=run, ref=ref, settings=settings, repo=repo, options=prepared.options, sandbox=sandbox_line(settings, chosen)
+        run=run,
+        ref=ref,
+        settings=settings,
+        repo=repo,
+        options=prepared.options,
+        sandbox=sandbox_line(settings, chosen),
+        trace=trace_of(run, env, caller.tell),
     )
     if not prepared.options.worktree:
         if not wants_clone(spec, chosen, env, caller.tell):
@@ -504,6 +512,7 @@ def _started(spec: RunSpec, plan: Plan, branch: str, known: Closed, past: Recent
     limits = spec.limits
     wanted = [story for story in plan.stories if story.is_open and story.id in (spec.options.stories or (story.id,))]
     me = identify(os.getpid())
+    caller_trace = spec.trace or TraceContext(spec.run)
     return RunStarted(
         run=spec.run,
         workspace=str(spec.ref.root),
@@ -530,4 +539,6 @@ def _started(spec: RunSpec, plan: Plan, branch: str, known: Closed, past: Recent
         calls=past.calls,
         used=past.used,
         heard=past.heard,
+        traceparent=caller_trace.parent,
+        tracestate=caller_trace.state,
     )

@@ -12,6 +12,7 @@ from ralph.config.schema import Config
 from ralph.core.plan import Plan
 from ralph.core.ports import PlanRef
 from ralph.core.rules import Limits
+from ralph.core.trace_context import TraceContext
 from ralph.host.git.repo import Repo
 from ralph.session.limits import limits_of
 from ralph.state.places import workspace_state
@@ -62,6 +63,8 @@ class RunSpec(Struct, frozen=True, kw_only=True):
     """The repository is a clone that Ralph made."""
     sandbox: str = ""
     """What the agents and checks run in, for people."""
+    trace: TraceContext | None = None
+    """Told to the clients of agents. None: no traces are sent."""
 
     @property
     def config(self) -> Config:

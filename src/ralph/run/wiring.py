@@ -212,6 +212,7 @@ def _agent_runner(site: Site, tree: GitWorkTree) -> AgentRunner:
         allowance=site.confinement.allowance if site.confinement else allowance_of(config.agent),
         note_session=tree.note_session,
         enter=site.confinement.agent if site.confinement else in_the_open,
+        trace=site.spec.trace,
     )
 
 

@@ -221,6 +221,7 @@ class Worker:
             repo=opened.repo,
             options=begin.options,
             is_clone=True,
+            trace=begin.trace,
         )
         self._own = ours(spec, env)
         self._state = state

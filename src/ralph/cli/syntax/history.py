@@ -239,3 +239,25 @@ def runs_replay(parser: ArgumentParser) -> None:
     """
     add_run(parser)
     add_workspace(parser, json=True)
+
+
+def runs_trace(parser: ArgumentParser) -> None:
+    """Send the trace of a recorded run to an OpenTelemetry receiver, by OTLP over HTTP.
+
+    A run sends its trace itself if OTEL_EXPORTER_OTLP_ENDPOINT is set when it starts.
+    This sends it afterwards, or again: the IDs are the same every time. Headers, the
+    timeout and the rest come from the standard OTEL_* variables.
+
+    examples:
+      ralph runs trace                                   the last run
+      ralph runs trace --endpoint http://localhost:4318  to this receiver
+      ralph runs trace 20260115-0930 --json              print its spans instead
+    """
+    add_run(parser)
+    parser.add_argument(
+        "--endpoint",
+        default="",
+        metavar="URL",
+        help="the receiver's address for OTLP over HTTP (default: OTEL_EXPORTER_OTLP_ENDPOINT)",
+    )
+    add_workspace(parser, json=True)
