@@ -64,6 +64,8 @@ class Panel(Struct, frozen=True):
     """By iteration: its running session, or its last one."""
     resumes: str = "`ralph resume`"
     stops: str = "`ralph stop` stops"
+    fills: bool = False
+    """It is always of the same height, so that nothing jumps between two moments."""
 
     def rows(self, room: int, most: int) -> list[Row]:
         """At most about `most` rows of `room` columns. The first one is blank."""
@@ -87,7 +89,11 @@ class Panel(Struct, frozen=True):
         left = max(most - len(head) - len(tail), 2)
         stories = self._stories(room, min(_STORIES, max(left // 2, 1)))
         activity = self._activity(room, min(_ACTIVITY, max(left - len(stories), 1))) if state.current else []
-        return [*head, *activity, *stories, *tail]
+        return self._filled(most, [*head, *activity], [*stories, *tail])
+
+    def _filled(self, most: int, above: list[Row], below: list[Row]) -> list[Row]:
+        gap = most - len(above) - len(below) if self.fills else 0
+        return [*above, *[BLANK] * gap, *below]
 
     def _tail(self, room: int) -> list[Row]:
         forecast = self.state.forecast
@@ -103,7 +109,8 @@ class Panel(Struct, frozen=True):
         queue = list(queue_lines(state, self.now, max(left // 4, 1)))
         results = list(result_lines(state, min(_RESULTS, max((left - len(queue)) // 3, 0))))
         workers = worker_lines(state, self.now, max(left - len(queue) - len(results), 1), self._used)
-        return [*head, *(_in_columns(room, *line) for line in (*workers, *queue, *results)), *tail]
+        shown = [_in_columns(room, *line) for line in (*workers, *queue, *results)]
+        return self._filled(most, [*head, *shown], tail)
 
     def _used(self, activity: Activity) -> tuple[Tokens, float | None, bool]:
         """Of an iteration: the sessions that have ended, and an estimate for the running one."""

@@ -1,0 +1,1 @@
+"""Animated pictures of a run, from its journal: asciicast, SVG and GIF."""
