@@ -80,7 +80,7 @@ def explain(records: Iterable[Record], *, is_alive: bool) -> Explanation:
     if state.started is not None:
         limits = state.started.limits
     reason = state.ended.reason if state.ended else None
-    standing, why, what_next = _standing(state, is_alive)
+    standing, why, what_next = tell_standing(state, is_alive)
     return Explanation(
         run=state.started.run if state.started else "",
         plan=state.started.name if state.started else "",
@@ -101,7 +101,8 @@ def explain(records: Iterable[Record], *, is_alive: bool) -> Explanation:
     )
 
 
-def _standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
+def tell_standing(state: RunState, is_alive: bool) -> tuple[str, str, str]:
+    """Ended, killed, paused or running; why; and what to do next."""
     if state.ended is not None:
         return "ended", why_ended(state), next_step(state)
     if not is_alive:

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 
 import msgspec
 from msgspec import Struct
@@ -50,6 +51,10 @@ class RunCard(Struct, frozen=True, kw_only=True):
     grades: dict[str, int] = {}
     questions: dict[str, str] = {}
     """Story → what its agent asks and nobody has answered."""
+    failures: dict[str, str] = {}
+    """Story → why it failed."""
+    unproven: dict[str, str] = {}
+    """Story that is kept and not proven → its title."""
     damage: str = ""
 
     @property
@@ -86,7 +91,13 @@ def card_of(journal: Path, env: Mapping[str, str]) -> RunCard | None:
         known = journal.stat()
     except OSError:
         return None
-    state, damage = _folded(journal, known.st_size, known.st_mtime_ns)
+    fold = _fold(journal)
+    with fold.turn:
+        fold.catch_up(known.st_size, known.st_mtime_ns)
+        return _card(journal, fold.state, fold.damage, known.st_mtime, env)
+
+
+def _card(journal: Path, state: RunState, damage: str, changed: float, env: Mapping[str, str]) -> RunCard:
     started = state.started
     if started is None:
         return RunCard(
@@ -94,7 +105,7 @@ def card_of(journal: Path, env: Mapping[str, str]) -> RunCard | None:
             workspace="",
             plan="",
             standing=Standing.UNREADABLE,
-            seen=known.st_mtime,
+            seen=changed,
             damage=damage,
         )
     reason = state.ended
@@ -120,6 +131,10 @@ def card_of(journal: Path, env: Mapping[str, str]) -> RunCard | None:
         is_estimated=state.is_estimated,
         grades=state.grades,
         questions=open_questions(state, env),
+        failures={
+            name: state.reasons.get(name, "") for name, story in state.stories.items() if story.state == "failed"
+        },
+        unproven={name: state.stories[name].title for name in state.waiting_for_proof},
         damage=damage,
     )
 
@@ -168,16 +183,37 @@ def open_questions(state: RunState, env: Mapping[str, str]) -> dict[str, str]:
     return {name: question for name, question in asked.items() if question not in answered}
 
 
+class _Fold:
+    """A journal that is folded further as it grows."""
+
+    def __init__(self, journal: Path) -> None:
+        self.journal = journal
+        self.turn = Lock()
+        self.begin()
+
+    def begin(self) -> None:
+        self.seen = (0, 0)
+        self.state, self.damage = RunState(), ""
+        self.news = Follower(self.journal, skip=_SAID)
+
+    def catch_up(self, size: int, changed: int) -> None:
+        if (size, changed) == self.seen:
+            return
+        if size < self.seen[0] or self.damage:  # cut by a recovery, or repaired
+            self.begin()
+        self.seen = (size, changed)
+        try:
+            while records := self.news.news():
+                for record in records:
+                    self.state.add(record)
+        except (BadData, msgspec.DecodeError, OSError) as error:
+            self.damage = str(error)
+
+
 @lru_cache(maxsize=512)
-def _folded(journal: Path, size: int, changed: int) -> tuple[RunState, str]:
-    """Everything but what agents said. `size` and `changed` make another key of a journal that has grown."""
-    state, damage = RunState(), ""
-    try:
-        for record in Follower(journal, skip=_SAID).news():
-            state.add(record)
-    except (BadData, msgspec.DecodeError, OSError) as error:
-        damage = str(error)
-    return state, damage
+def _fold(journal: Path) -> _Fold:
+    """Everything but what agents said."""
+    return _Fold(journal)
 
 
 def journals(env: Mapping[str, str]) -> Iterator[Path]:

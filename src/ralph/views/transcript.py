@@ -6,6 +6,7 @@ texts and the calls. All of it is an agent's text: invisible and control charact
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from itertools import islice
@@ -107,26 +108,40 @@ def _from_journal(journal: Path, iteration: int) -> Iterator[AgentEvent]:
 
 
 def entries(events: Iterable[AgentEvent]) -> list[TranscriptEntry]:
-    """A call and its result are one entry; lines of one message are one, too."""
-    found: list[TranscriptEntry] = []
-    calls: dict[str, TranscriptEntry] = {}
-
-    def put(kind: EntryKind, text: str, tool: str = "") -> TranscriptEntry:
-        shown, is_cut = _shown(text)
-        found.append(TranscriptEntry(len(found), kind, shown, tool, is_cut=is_cut))
-        return found[-1]
-
+    found = Entries()
     for event in events:
+        found.add(event)
+    return list(found.found)
+
+
+class Entries:
+    """A call and its result are one entry; lines of one message are one, too. `most`: how many are kept."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.found: deque[TranscriptEntry] = deque(maxlen=most)
+        self._calls: dict[str, TranscriptEntry] = {}
+        self._count = 0
+
+    def _put(self, kind: EntryKind, text: str, tool: str = "") -> TranscriptEntry:
+        shown, is_cut = _shown(text)
+        self.found.append(TranscriptEntry(self._count, kind, shown, tool, is_cut=is_cut))
+        self._count += 1
+        return self.found[-1]
+
+    def add(self, event: AgentEvent) -> None:
+        found, put = self.found, self._put
         match event:
+            case Text(more=True) if found and found[-1].kind is EntryKind.TEXT and found[-1].is_cut:
+                pass  # a message of ten megabytes is not cleaned again for each of its lines
             case Text(text, more=True) if found and found[-1].kind is EntryKind.TEXT:
                 joined, is_cut = _shown(f"{found[-1].text}\n{text}")
                 found[-1].text, found[-1].is_cut = joined, found[-1].is_cut or is_cut
             case Text(text) if text.strip():
                 put(EntryKind.TEXT, text)
             case ToolUse(name, summary, id):
-                calls[id] = put(EntryKind.CALL, event.command or event.path or summary, one_line(name, 60))
-            case ToolResult(id) if id in calls:
-                call = calls[id]
+                self._calls[id] = put(EntryKind.CALL, event.command or event.path or summary, one_line(name, 60))
+            case ToolResult(id) if id in self._calls:
+                call = self._calls.pop(id)
                 call.answer, is_cut = _shown(event.text)
                 call.ok, call.seconds, call.is_cut = event.ok, event.seconds, call.is_cut or is_cut
             case Init(model=model) if model:
@@ -147,7 +162,6 @@ def entries(events: Iterable[AgentEvent]) -> list[TranscriptEntry]:
                 )
             case _:
                 pass
-    return found
 
 
 def _shown(text: str) -> tuple[str, bool]:

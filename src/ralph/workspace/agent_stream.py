@@ -83,9 +83,12 @@ class AgentStream:
             return self.outcome.cost_usd
         return list_prices().cost(self.outcome.model, self.tokens) if self.tokens.total else None
 
-    def poll(self) -> None:
+    def poll(self, tell: Callable[[AgentEvent], object] | None = None) -> None:
+        """`tell`: is given every new event."""
         for event in self.news():
             self._add(event)
+            if tell is not None:
+                tell(event)
         self._caught_up = True
 
     def news(self) -> Iterator[AgentEvent]:
