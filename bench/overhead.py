@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--large", type=int, default=1000, metavar="N", help="stories of the plan for the start figure")
     args = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ralph-bench-"))
+    (folder / "home").mkdir()
     try:
         scale(folder)
         per_iteration(folder, args.stories)
