@@ -11,21 +11,19 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ralph.cli.output import ask_line, emit_json, is_interactive, note, say, say_raw, warn
-from ralph.core.control import Note, Order, Verb
+from ralph.core.control import Verb
 from ralph.core.errors import UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import PlanRef
 from ralph.core.text import clean, one_line, plural
 from ralph.journal.records import Follower
 from ralph.journal.run_state import RunState
-from ralph.state import inbox
-from ralph.state.names import ORDERS
 from ralph.state.places import plan_state
 from ralph.state.runs import live_ref
-from ralph.workspace.control import leave
 from ralph.workspace.find import open_plan, open_ref, root_of, store_for
+from ralph.workspace.messages import answer_text, give_order, note_text, put_note
 from ralph.workspace.own_files import RequestFiles
-from ralph.workspace.plan_edit import Editor, find_story, prose
+from ralph.workspace.plan_edit import Editor, find_story
 from ralph.workspace.runs import ActiveRun, active_runs, choice_of, the_active_run
 from ralph.workspace.stuck_stories import all_questions, answer, asking_ref, listed, question_of, retry
 from ralph.workspace.trust import refuse_inside_loop
@@ -54,7 +52,7 @@ def give(args: Namespace, verb: Verb) -> int:
     for record in news.news():
         before.add(record)
         now.add(record)
-    order = inbox.put(target.state / ORDERS, Order(verb=verb, run=target.run, at=time.time()))
+    order = give_order(target.state, target.run, verb)
     deadline = time.monotonic() + _PATIENCE
     is_taken = False
     while now.ended is None and not (is_taken and _is_settled(verb, now)) and time.monotonic() < deadline:
@@ -128,15 +126,13 @@ def stop(args: Namespace) -> int:
 
 def leave_note(args: Namespace) -> int:
     refuse_inside_loop(os.environ, "leave notes for itself")
-    text = prose("the note", args.text)
-    if not text:
-        raise UsageError("the note is empty", hint='`ralph note "…"`')
+    text = note_text(args.text)
     root = root_of(args, os.environ)
     at_work = None
     if args.run or active_runs(root, choice_of(args), os.environ):
         at_work = the_active_run(root, choice_of(args), args.run, os.environ)
     state = _of_run(at_work, args.story) if at_work else _of_plan(args)
-    leave(state, Note(text=text, at=time.time(), story=args.story))
+    put_note(state, text, args.story)
     whose = f"the next iteration on {args.story}" if args.story else "the next iteration"
     say(f"saved for {whose} of {f'run {at_work.run}' if at_work else 'the next run'}")
     return 0
@@ -182,9 +178,7 @@ def answer_question(args: Namespace) -> int:
     if args.story is None:
         return _list(ref, as_json=args.json)
     refuse_inside_loop(os.environ, "answer its own questions")
-    text = prose("the answer", _text(args, ref, story_id)).strip()
-    if not text:
-        raise UsageError("the answer is empty", hint='`ralph answer US-003 "…"`')
+    text = answer_text(_text(args, ref, story_id))
     answered = answer(ref, story_id, text, os.environ)
     if args.json:
         emit_json({"story": story_id, "question": answered.question, "answer": text})

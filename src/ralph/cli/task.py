@@ -1,4 +1,4 @@
-"""`ralph task`: list, show, add and edit stories."""
+"""`ralph task`: list, show, add and edit stories. What a person decides about one is in `cli.decisions`."""
 
 from __future__ import annotations
 
@@ -40,6 +40,10 @@ if TYPE_CHECKING:
 
 
 def run(args: Namespace) -> int:
+    if args.action in ("finding", "skip"):
+        from ralph.cli.decisions import finding, skip_story
+
+        return finding(args) if args.action == "finding" else skip_story(args)
     ref, settings = open_ref(args)
     store = store_for(ref, os.environ)
 

@@ -49,6 +49,14 @@ class Decided(Struct, frozen=True, kw_only=True):
     waits: bool = False
     """A run is active and applies it between two iterations."""
 
+    @property
+    def sentence(self) -> str:
+        verb = "rejected" if self.fate is Fate.REJECTED else "confirmed"
+        named = f"finding {self.finding} of {one_line(self.story, 60)}"
+        if self.waits:
+            return f"{named} will be {verb} between two iterations of the run; {self.then}"
+        return f"{verb} {named}; {self.then}"
+
 
 def decide(ref: PlanRef, story_id: str, finding: str, fate: Fate, reason: str, env: Mapping[str, str]) -> Decided:
     """Reject or confirm a finding now, or leave that to the active run. An answer to a question about it follows."""

@@ -1,19 +1,16 @@
-"""What a person tells a run, from a command or a view: an order, a note, an answer. Texts are checked first."""
+"""What a person tells a run, from a command or a view: orders, notes, and answers. Texts are checked first."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from pathlib import Path
 
 from ralph.core.control import Note, Order, Verb
 from ralph.core.errors import UsageError
-from ralph.core.ports import PlanRef
 from ralph.state import inbox
 from ralph.state.names import ORDERS
 from ralph.workspace.control import leave
 from ralph.workspace.plan_edit import prose
-from ralph.workspace.stuck_stories import Answered, answer
 
 
 def give_order(state: Path, run: str, verb: Verb) -> Path:
@@ -21,17 +18,16 @@ def give_order(state: Path, run: str, verb: Verb) -> Path:
     return inbox.put(state / ORDERS, Order(verb=verb, run=run, at=time.time()))
 
 
+def put_note(state: Path, text: str, story: str = "") -> None:
+    leave(state, Note(text=note_text(text), at=time.time(), story=story))
+
+
 def note_text(text: str) -> str:
     return _checked("the note", text, '`ralph note "…"`')
 
 
-def leave_note(state: Path, text: str, story: str = "") -> None:
-    leave(state, Note(text=note_text(text), at=time.time(), story=story))
-
-
-def give_answer(ref: PlanRef, story: str, text: str, env: Mapping[str, str]) -> Answered:
-    """An empty story answers for all."""
-    return answer(ref, story, _checked("the answer", text, '`ralph answer US-003 "…"`'), env)
+def answer_text(text: str) -> str:
+    return _checked("the answer", text, '`ralph answer US-003 "…"`')
 
 
 def _checked(what: str, text: str, example: str) -> str:

@@ -40,6 +40,12 @@ class Skipped(Struct, frozen=True):
     waits: bool = False
     """A run is active and sets it aside between two iterations."""
 
+    @property
+    def sentence(self) -> str:
+        story = one_line(self.story, 60)
+        back = f"`ralph retry {story}` brings it back"
+        return f"{story} will be skipped between two iterations; {back}" if self.waits else f"skipped {story}; {back}"
+
 
 def skip(ref: PlanRef, story_id: str, reason: str, env: Mapping[str, str]) -> Skipped:
     """Set a story aside now, or leave that to the active run."""

@@ -228,6 +228,26 @@ def task(parser: ArgumentParser) -> None:
     one = _command(commands, "reopen", "reopen a story that is done, failed or blocked", "ralph task reopen US-001")
     one.add_argument("id", metavar="ID")
 
+    one = _command(
+        commands, "skip", "set a story aside; runs continue with the others", 'ralph task skip US-004 "not needed"'
+    )
+    one.add_argument("id", metavar="ID")
+    one.add_argument("reason", nargs="?", metavar="REASON", help="why, for the summary of the run")
+
+    one = _command(
+        commands,
+        "finding",
+        "list the findings of a story's reviews, reject or confirm one",
+        'ralph task finding US-003 F2 --reject "the caller checks it"',
+    )
+    one.add_argument("id", metavar="STORY")
+    one.add_argument("finding", nargs="?", metavar="FINDING", help="its ID, such as F2 (default: list all)")
+    fate = one.add_mutually_exclusive_group()
+    fate.add_argument("--reject", metavar="REASON", help="it is no problem: it comes back only with new evidence")
+    fate.add_argument(
+        "--confirm", nargs="?", const="", metavar="REASON", help="it is a problem: it is open, and no fix can reject it"
+    )
+
     one = _command(commands, "remove", "remove a story from the plan", "ralph task remove US-004")
     one.add_argument("id", metavar="ID")
 
