@@ -56,6 +56,8 @@ _MOST_CHECKS = 200
 _MOST_LINES = 100
 """How many refused calls, hosts and steps of one attempt are kept."""
 _MOST_SPANS = 20_000
+_OF_RUN = ("baseline", "final")
+"""Checks that belong to no iteration."""
 _PAUSE = 5.0
 """Seconds between two checks that count as one stretch of time."""
 
@@ -188,6 +190,8 @@ class Attempts:
         self._open: dict[tuple[str, int], Span] = {}
         """Spans that last, by what they are of and the iteration."""
         self._checking: dict[int, CheckStarted] = {}
+        self._checked: dict[int, Span | None] = {}
+        """The last stretch of checks of an open iteration."""
         self._reported: dict[int, float] = {}
 
     def of(self, story: str) -> Iterator[Attempt]:
@@ -201,7 +205,10 @@ class Attempts:
                 self._start(event, t)
             case CheckStarted(iteration=number):
                 self._checking[number] = event
-                self._check(number, t, one_line(event.name, 100))
+                self._check(0 if event.when in _OF_RUN else number, t, one_line(event.name, 100))
+            case CheckEnded(iteration=number) if number in self._checking and self._checking[number].when in _OF_RUN:
+                del self._checking[number]  # the run names its last iteration
+                self._end("checks", 0, t)
             case Baseline(results=results):
                 self._end("checks", 0, t)
                 self.of_run += [Check("baseline", result, t) for result in results]
@@ -310,6 +317,7 @@ class Attempts:
                 attempt.commit = event.commit or attempt.commit
                 attempt.rescue = event.rescue or attempt.rescue
                 self._reported.pop(number, None)
+                self._checked.pop(number, None)
 
     def _session_ended(self, attempt: Attempt, event: AgentEnded, t: float) -> None:
         outcome: Outcome = event.outcome
@@ -343,14 +351,16 @@ class Attempts:
         self.spans.append(span)
 
     def _check(self, number: int, t: float, label: str) -> None:
-        """Checks that follow one another are one stretch of time."""
-        before = self.spans[-1] if self.spans else None
-        is_own = before is not None and before.kind is SpanKind.CHECKS and before.iteration == number
-        if before is not None and is_own and t - (before.until or t) < _PAUSE:
+        """Checks that follow one another are one stretch of time, and those of a proof are a part of it."""
+        if ("proof", number) in self._open:
+            return
+        before = self._checked.get(number)
+        if before is not None and t - (before.until or t) < _PAUSE:
             before.until, before.label = None, label
             self._open["checks", number] = before
         else:
             self._begin("checks", number, SpanKind.CHECKS, t, label)
+            self._checked[number] = self._open.get(("checks", number))
 
     def _end(self, what: str, number: int, t: float) -> None:
         if (span := self._open.pop((what, number), None)) is not None:

@@ -132,11 +132,11 @@ def _chart(view: RunView, figure: _Figure, width: int, theme: Theme) -> str:
     frame, axes = _framed(pen, width, figure, max(tops), max(now, now + ahead[0][1] if ahead else 0))
     body = [*axes, *(_band(pen, frame, now, last, *ahead) if ahead else [])]
     if figure.name == "stories":
-        line = thinned([(0.0, total[0][1]), *total, (now, total[-1][1])])
+        line = thinned([(0.0, total[0][1]), *total, (frame.seconds, total[-1][1])])
         body.append(pen.path(stairs(frame, line), "c-line-dim", stroke_width="1.5", stroke_dasharray="5 3"))
         body.append(pen.text(frame.left + 4, frame.y(total[0][1]) + 12, "in the plan", "c-dim"))
     body += _line(pen, frame, thinned(curve), "a")
-    body.append(_end_label(pen, frame, now, last, figure.label(last)))
+    body.append(_end_label(pen, frame, now, last, figure.label(last), is_left=ahead is not None))
     return pen.document(width, _HEIGHT, figure.title, _told(view, figure, last, ahead), *body)
 
 
@@ -176,9 +176,9 @@ def _band(
     ]
 
 
-def _end_label(pen: Pen, frame: Frame, t: float, figure: float, label: str) -> Svg:
+def _end_label(pen: Pen, frame: Frame, t: float, figure: float, label: str, *, is_left: bool = False) -> Svg:
     x, y = frame.x(t), frame.y(figure)
-    is_left = x + room_of(label) + 8 > frame.right + 12
+    is_left = is_left or x + room_of(label) + 8 > frame.right + 12
     above = y - 6 if y - 6 > frame.top + 6 else y + 14
     return pen.text(
         x - 4 if is_left else x + 5, above, label, font_weight="600", text_anchor="end" if is_left else None
@@ -224,10 +224,8 @@ def forecast(view: RunView, width: int = 720, theme: Theme = Theme.AUTO) -> str:
     rows = [row for row in _rows(view) if row.ahead or row.first]
     if not rows:
         seen = view.state.first_forecast if view.state.ended else view.state.forecast
-        found = (
-            f"{plural(seen.samples, 'story')} {'at its start' if view.state.ended else 'so far'}" if seen else "none"
-        )
-        return _empty(pen, width, title, f"no forecast: it needs {ENOUGH} finished stories of this workspace, {found}")
+        known = f"{'there were' if view.state.ended else 'there are'} {seen.samples}" if seen else "none is known"
+        return _empty(pen, width, title, f"no forecast: it needs {ENOUGH} finished stories of this workspace, {known}")
     left = max(room_of(row.name) for row in rows) + 20
     body, told, y = [pen.text(12, 15, title, font_weight="600")], [], 34.0
     for row in rows:

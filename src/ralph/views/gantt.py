@@ -85,7 +85,7 @@ def gantt(view: RunView, width: int = 720, theme: Theme = Theme.AUTO) -> str:
     names = _lanes(bars)
     shown = [name for name in names if name in {*names[:_MOST_LANES], *names[-2:]}]
     rows = {name: _stacked([bar for bar in bars if bar.lane == name], whole / max(width, 1)) for name in shown}
-    left = max((room_of(name) for name in shown), default=0) + 12
+    left = max((room_of(name) for name in shown), default=0) + 20
     frame = Frame(left, 26, max(width - left - 12, 50), 0, whole)
     rows = _merged(rows, frame)
     height = 24.0 if len(shown) <= 12 else 14.0
