@@ -372,11 +372,12 @@ def run_ralph(project: LoopProject, *arguments: str, **env: str) -> Completed:
     return _complete(project, command, env)
 
 
-def start_ralph(project: LoopProject, *arguments: str) -> subprocess.Popen[bytes]:
+def start_ralph(project: LoopProject, *arguments: str, **env: str) -> subprocess.Popen[bytes]:
     """The same, in the background; `finish` waits for its end."""
     command = [sys.executable, "-W", "error", "-m", "ralph", *(arguments or ("run", "--plain"))]
     nothing, pipe = subprocess.DEVNULL, subprocess.PIPE
-    return subprocess.Popen(command, cwd=project.root, env=project.env, stdin=nothing, stdout=pipe, stderr=pipe)
+    env = {**project.env, **env}
+    return subprocess.Popen(command, cwd=project.root, env=env, stdin=nothing, stdout=pipe, stderr=pipe)
 
 
 def finish(process: subprocess.Popen[bytes], timeout: float = 60) -> Completed:

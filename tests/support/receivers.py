@@ -1,15 +1,23 @@
-"""A real OTLP receiver on loopback: it decodes what it gets with the protocol's own package."""
+"""A real OTLP receiver on loopback: it decodes what it gets with the protocol's own package.
+
+As a program, for a network that only its own processes reach: `receivers.py PORT FILE COMMAND …` runs a command beside
+a receiver, and leaves in FILE what that got.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -32,6 +40,8 @@ class Receiver:
         self.hang = threading.Event()
         self.hang.set()
         self.port = 0
+        self.bodies = b""
+        """All that was taken, as one message of the protocol."""
 
     @property
     def url(self) -> str:
@@ -48,9 +58,14 @@ class Receiver:
             return
         if headers.get("content-encoding") == "gzip":
             body = gzip.decompress(body)
-        request = ExportTraceServiceRequest.FromString(body)
         self.paths.append(path)
         self.headers.append(headers)
+        if path.endswith("/v1/traces") or not path.startswith("/v1/"):
+            self.read(body)
+
+    def read(self, body: bytes) -> None:
+        self.bodies += body
+        request = ExportTraceServiceRequest.FromString(body)
         for batch in request.resource_spans:
             self.resources.append(attributes(batch.resource))
             self.spans += [span for scope in batch.scope_spans for span in scope.spans]
@@ -75,7 +90,7 @@ class Receiver:
 
 
 @contextmanager
-def receiver() -> Iterator[Receiver]:
+def receiver(port: int = 0) -> Iterator[Receiver]:
     known = Receiver()
 
     class Handler(BaseHTTPRequestHandler):
@@ -89,7 +104,7 @@ def receiver() -> Iterator[Receiver]:
         def log_message(self, *_: object) -> None:
             pass
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+    with ThreadingHTTPServer(("127.0.0.1", port), Handler) as server:
         known.port = server.server_port
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
@@ -114,9 +129,8 @@ def attributes(holder: Any) -> dict[str, Any]:
 def misnested(spans: list[Span], *, caller: str = "") -> list[str]:
     """What is wrong with the spans of one trace."""
     by_id = {span.span_id.hex(): span for span in spans}
-    problems = [
-        f"{count} spans with ID {name}" for name, count in Counter(s.span_id.hex() for s in spans).items() if count > 1
-    ]
+    counted = Counter(span.span_id.hex() for span in spans)
+    problems = [f"{count} spans with ID {name}" for name, count in counted.items() if count > 1]
     roots = [span for span in spans if span.parent_span_id.hex() == caller]
     if len(roots) != 1:
         problems.append(f"{len(roots)} roots: {[span.name for span in roots]}")
@@ -159,3 +173,16 @@ def drawn(spans: list[Span]) -> str:
             yield from lines(span.span_id.hex(), depth + 1)
 
     return "\n".join(line for parent in children if parent not in ids for line in lines(parent, 0))
+
+
+def main() -> int:
+    port, path, *command = sys.argv[1:]
+    with receiver(int(port)) as known:
+        code = subprocess.run(command, env={**os.environ, **known.env}, check=False).returncode
+        time.sleep(0.5)  # a client may flush a moment after its end
+        Path(path).write_bytes(known.bodies)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -23,6 +23,7 @@ from ralph.traces.switch import ENDPOINTS, INSTALL, endpoint, is_installed, show
 from ralph.workspace.runs import chosen_run
 
 _PATH = "/v1/traces"
+_BATCH = 256
 
 
 def send_trace(args: Namespace) -> int:
@@ -55,13 +56,13 @@ def _send(started: RunStarted, spans: Iterable[Span], address: str) -> None:
         raise UsageError("no receiver is named", hint=f"use --endpoint URL, or set {ENDPOINTS[1]}")
     if not is_installed():
         raise SetupError("OpenTelemetry is not installed", hint=INSTALL)
-    from ralph.traces.otlp import BATCH, Sender
+    from ralph.traces.otlp import Sender
 
     troubles: list[str] = []
     url = address.rstrip("/") if not address or address.rstrip("/").endswith(_PATH) else address.rstrip("/") + _PATH
     sender, rest = Sender(troubles.append, url), iter(spans)
     sent = 0
-    while batch := list(islice(rest, BATCH)):
+    while batch := list(islice(rest, _BATCH)):
         if not sender.send(started, batch):
             where = shown(address) if address else endpoint(os.environ)
             why = troubles[-1] if troubles else "it gave no reason"

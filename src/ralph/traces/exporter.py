@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -26,8 +27,12 @@ from ralph.traces.delivery import Delivery, read_delivery, write_delivery
 from ralph.traces.fold import Tracer
 from ralph.traces.span import Span
 
+if TYPE_CHECKING:
+    from ralph.traces.otlp import Sender
+
 _LOOK = 0.5
 """Seconds between two looks at the journal."""
+_BATCH = 256
 _BATCHING = 2.0
 _PAUSES = (2.0, 5.0, 15.0, 60.0)
 """Seconds before the next attempt, after that many failures."""
@@ -44,8 +49,8 @@ Send = Callable[[RunStarted, list[Span]], bool]
 class Shipment:
     """The spans of one run on their way."""
 
-    def __init__(self, folder: Path, send: Send, size: int) -> None:
-        self._folder, self._send, self._size = folder, send, size
+    def __init__(self, folder: Path, send: Send) -> None:
+        self._folder, self._send = folder, send
         self.tracer = Tracer()
         me = identify(os.getpid())
         self._state = replace(
@@ -73,7 +78,7 @@ class Shipment:
     def ship(self) -> bool:
         """All that waits, in batches; false if the receiver did not take one."""
         while self._waiting and self.tracer.started is not None:
-            batch = self._waiting[: self._size]
+            batch = self._waiting[:_BATCH]
             if not self._send(self.tracer.started, batch):
                 return False
             del self._waiting[: len(batch)]
@@ -121,14 +126,35 @@ def follow(journal: Path, shipment: Shipment) -> bool:
     return True
 
 
-def complete_earlier(journal: Path, make: Callable[[Path], Shipment]) -> None:
+class Line:
+    """To the receiver. OpenTelemetry is much to import, so that this process has said before what it is about."""
+
+    def __init__(self) -> None:
+        self.trouble: Callable[[str], object] = lambda why: None
+        self._sender: Sender | None = None
+
+    def open(self) -> None:
+        from ralph.traces.otlp import Sender
+
+        self._sender = self._sender or Sender(self._tell)
+
+    def _tell(self, why: str) -> None:
+        self.trouble(why)
+
+    def send(self, started: RunStarted, spans: list[Span]) -> bool:
+        assert self._sender is not None
+        return self._sender.send(started, spans)
+
+
+def complete_earlier(journal: Path, line: Line) -> None:
     """Send what is left of runs that were killed together with the process that sent their traces."""
     runs = sorted(path.parent for path in journal.parent.parent.glob(f"*/{JOURNAL}") if path != journal)
     for folder in runs[-_MOST_RUNS:]:
         delivery = read_delivery(folder)
         if delivery is None or delivery.is_complete or delivery.is_under_way:
             continue
-        shipment = make(folder)
+        shipment = Shipment(folder, line.send)
+        line.trouble = shipment.trouble
         try:
             for record in read(folder / JOURNAL):
                 shipment.add(shipment.tracer.add(record))
@@ -145,18 +171,12 @@ def complete_earlier(journal: Path, make: Callable[[Path], Shipment]) -> None:
 
 def main(path: str) -> int:
     outlive_terminal()
-    journal = Path(path)
-    current: list[Shipment] = []
-    from ralph.traces.otlp import BATCH, Sender
-
-    sender = Sender(lambda why: current[-1].trouble(why) if current else None)
-
-    def make(folder: Path) -> Shipment:
-        current.append(Shipment(folder, sender.send, BATCH))
-        return current[-1]
-
-    complete_earlier(journal, make)
-    return 0 if follow(journal, make(journal.parent)) else 1
+    journal, line = Path(path), Line()
+    shipment = Shipment(journal.parent, line.send)
+    line.open()
+    complete_earlier(journal, line)
+    line.trouble = shipment.trouble
+    return 0 if follow(journal, shipment) else 1
 
 
 if __name__ == "__main__":

@@ -19,7 +19,6 @@ from ralph.core.text import one_line
 from ralph.traces.span import Span, Status
 
 SERVICE = "ralph"
-BATCH = 256
 _CODES = {Status.UNSET: StatusCode.UNSET, Status.OK: StatusCode.OK, Status.ERROR: StatusCode.ERROR}
 _SCOPE = InstrumentationScope("ralph", __version__)
 _LOGGER = "opentelemetry"
