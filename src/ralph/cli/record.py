@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
     for name, (least, most) in _LIMITS.items():
         if not least <= getattr(args, name) <= most:
             raise UsageError(f"--{name} must be between {least} and {most}, not {getattr(args, name)}")
-    target = _target(args.svg or args.cast or args.gif)
+    target = _target(next(name for name in (args.svg, args.cast, args.gif) if name is not None))
     journal, workspace = _journal(args)
     board = storyboard(_records(journal), Size(args.columns, args.rows), args.seconds)
     data = _picture(board, args, workspace)
@@ -85,9 +85,9 @@ def _records(journal: Path) -> list[Record]:
 
 def _picture(board: Storyboard, args: Namespace, workspace: Path) -> bytes:
     theme = Theme(args.theme)
-    if args.gif:
+    if args.gif is not None:
         return as_gif(board, theme, os.environ, workspace)
-    return (as_cast(board, theme) if args.cast else as_svg(board, theme)).encode()
+    return (as_cast(board, theme) if args.cast is not None else as_svg(board, theme)).encode()
 
 
 def _kilobytes(size: int) -> str:

@@ -44,7 +44,7 @@ def _by_agg(agg: str, board: Storyboard, theme: Theme, target: Path, env: Mappin
     cast.write_text(as_cast(board, theme), encoding="utf-8")
     # Each silence is already as long as it is to be, and the last event is the end.
     times = ["--idle-time-limit", "1000", "--last-frame-duration", "0.01"]
-    _call([agg, "--quiet", *times, str(cast), str(target)], target, env)
+    _call([agg, *times, str(cast), str(target)], target, env)
 
 
 def _by_stills(
