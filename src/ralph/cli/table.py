@@ -43,6 +43,7 @@ Streams: stream
 See what happened: history
   status             status                     show the stories, their states and the last run
   report             report                     show what a run did: stories, commits, cost, questions  runs report
+  record             record                     make an animated picture of a run: SVG, asciicast or GIF
   log                log                        show the events of a run  runs log
   explain            explain:explain_run        explain why a run ended and what to do next  runs explain
   explain circuit    explain:show_circuit       show the circuit breakers of a run  circuit, runs circuit

@@ -41,6 +41,44 @@ def report(parser: ArgumentParser) -> None:
     add_workspace(parser)
 
 
+def record(parser: ArgumentParser) -> None:
+    """Make an animated picture of a run, to show it to others. Without RUN: the current
+    run, or the last one.
+
+    The picture shows what a terminal shows during the run, with hours squeezed into
+    seconds. It is computed from the journal, so it also works for a run that is under
+    way, was killed, or ran on another machine: name its `events.jsonl`.
+
+    An SVG moves by itself on web pages and in a README, in light and dark. A cast is
+    for `asciinema play` and its web player. A GIF needs agg, or rsvg-convert and
+    ImageMagick.
+
+    examples:
+      ralph record --svg run.svg                    the current run, or the last one
+      ralph record 20260115-0930 --gif run.gif      a run by its ID or a unique prefix of it
+      ralph record --cast run.cast --seconds 60     slower
+      ralph record events.jsonl --svg -             a copied journal; to stdout
+    """
+    parser.add_argument(
+        "run",
+        nargs="?",
+        default="",
+        metavar="RUN",
+        help="a run's ID or a unique prefix of it, or the path of a journal",
+    )
+    form = parser.add_mutually_exclusive_group(required=True)
+    form.add_argument("--svg", metavar="FILE", help="write an animated SVG; - for stdout")
+    form.add_argument("--cast", metavar="FILE", help="write an asciicast (version 2); - for stdout")
+    form.add_argument("--gif", metavar="FILE", help="write a GIF; - for stdout")
+    parser.add_argument("--seconds", type=int, default=20, metavar="N", help="the most it may take (default: 20)")
+    parser.add_argument("--columns", type=int, default=100, metavar="N", help="its width (default: 100)")
+    parser.add_argument("--rows", type=int, default=25, metavar="N", help="its height (default: 25)")
+    parser.add_argument(
+        "--theme", choices=("auto", "light", "dark"), default="auto", help="its colours (default: auto, the viewer's)"
+    )
+    add_workspace(parser)
+
+
 def log(parser: ArgumentParser) -> None:
     """Show the events of a run, from its journal. Without RUN: the last run. With the ID
     of a story: its iterations, in all runs.
