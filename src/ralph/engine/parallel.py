@@ -124,7 +124,7 @@ class ParallelLoop(WorkerIterations):
                 return Stop(REASONS.get(run.control.stop.signum or 0, Reason.TERMINATED), said)
             if self._is_stopping:
                 continue
-            self._take_in({active.story for active in self._active.values()})
+            self._take_in(self._busy())
             for told in self._users_commits():
                 run.journal.write(Noted(told))
             try:
@@ -135,6 +135,7 @@ class ParallelLoop(WorkerIterations):
                 return Stop(Reason.BAD_PLAN, str(error))
             if self._land_next():  # one at a time: meanwhile workers may have nothing to do
                 wait = 0.0
+                self._take_in(self._busy())  # before the story that has landed is started again
                 reading = run.plan.load()
             if self._queue.prove():
                 wait = 0.0
@@ -145,6 +146,9 @@ class ParallelLoop(WorkerIterations):
                 return stop
             if self._has_started:
                 self._has_started, wait = False, 0.0
+
+    def _busy(self) -> set[str]:
+        return {active.story for active in self._active.values()}
 
     def _next(self, reading: Reading) -> Stop | None:
         """Start what is ready. A reason to stop applies once nothing runs any more."""
