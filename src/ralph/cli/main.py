@@ -265,11 +265,18 @@ def _has_a_folder() -> bool:
 
 def _report_bug() -> int:
     """Write the traceback to a log file and print its path."""
+    from ralph.cli.output import fail
+    from ralph.core.exit_codes import ExitCode
+
+    fail(f"internal error: {sys.exc_info()[1]}", write_bug_log())
+    return int(ExitCode.BUG)
+
+
+def write_bug_log() -> str:
+    """Write the traceback of the exception that is being handled. Returns where it is."""
     import time
     import traceback
 
-    from ralph.cli.output import fail
-    from ralph.core.exit_codes import ExitCode
     from ralph.host.files import make_folder, write_text
     from ralph.host.redaction import redact
     from ralph.state.names import ERROR_LOGS
@@ -280,8 +287,6 @@ def _report_bug() -> int:
         folder = make_folder(state_home(os.environ) / ERROR_LOGS, private=True)
         log = folder / f"error-{time.strftime('%Y%m%dT%H%M%SZ', time.gmtime())}-{os.getpid()}.log"
         write_text(log, redact(text))
-        hint = f"details are in {log}"
+        return f"details are in {log}"
     except Exception:  # noqa: BLE001 - a full disk must not hide the first error
-        hint = text
-    fail(f"internal error: {sys.exc_info()[1]}", hint)
-    return int(ExitCode.BUG)
+        return text

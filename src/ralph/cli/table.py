@@ -45,6 +45,7 @@ See what happened: history
   report             report                     show what a run did: stories, commits, cost, questions  runs report
   record             record                     make an animated picture of a run: SVG, asciicast or GIF
   log                log                        show the events of a run  runs log
+  serve              serve                      show the runs of this machine in a browser
   explain            explain:explain_run        explain why a run ended and what to do next  runs explain
   explain circuit    explain:show_circuit       show the circuit breakers of a run  circuit, runs circuit
   explain route      explain:show_route         show which agent and model would get a story  route

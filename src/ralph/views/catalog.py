@@ -88,16 +88,13 @@ def cards(env: Mapping[str, str], most: int = 200) -> list[RunCard]:
 
 def card_of(journal: Path, env: Mapping[str, str]) -> RunCard | None:
     try:
-        known = journal.stat()
+        with folded(journal) as (state, damage):
+            return _card(journal, state, damage, env)
     except OSError:
         return None
-    fold = _fold(journal)
-    with fold.turn:
-        fold.catch_up(known.st_size, known.st_mtime_ns)
-        return _card(journal, fold.state, fold.damage, known.st_mtime, env)
 
 
-def _card(journal: Path, state: RunState, damage: str, changed: float, env: Mapping[str, str]) -> RunCard:
+def _card(journal: Path, state: RunState, damage: str, env: Mapping[str, str]) -> RunCard:
     started = state.started
     if started is None:
         return RunCard(
@@ -105,7 +102,7 @@ def _card(journal: Path, state: RunState, damage: str, changed: float, env: Mapp
             workspace="",
             plan="",
             standing=Standing.UNREADABLE,
-            seen=changed,
+            seen=journal.stat().st_mtime,
             damage=damage,
         )
     reason = state.ended
@@ -208,6 +205,15 @@ class _Fold:
                     self.state.add(record)
         except (BadData, msgspec.DecodeError, OSError) as error:
             self.damage = str(error)
+
+
+@contextlib.contextmanager
+def folded(journal: Path) -> Iterator[tuple[RunState, str]]:
+    """The state of a run, kept for the next call, and why the rest of the journal cannot be read. Raises OSError."""
+    known, fold = journal.stat(), _fold(journal)
+    with fold.turn:
+        fold.catch_up(known.st_size, known.st_mtime_ns)
+        yield fold.state, fold.damage
 
 
 @lru_cache(maxsize=512)

@@ -112,6 +112,43 @@ def log(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the records, one JSON object per line")
 
 
+def serve(parser: ArgumentParser) -> None:
+    """Show the runs of this machine in a browser, and act on them. Needs the extra `web`.
+
+    Prints an address with a token that is new with every start; whoever has it can
+    read everything and control the runs. Only this machine can reach the server,
+    unless --allow-remote is given. `/metrics` is for Prometheus.
+
+    examples:
+      ralph serve                                on port 8750, or the next free one
+      ralph serve --read-only                    nobody can act on a run there
+      ralph serve --token-file ~/ralph.token     for Prometheus and scripts
+      ssh -L 8750:127.0.0.1:8750 build-machine   reach it from another machine
+    """
+    parser.add_argument("--port", type=_port, metavar="N", help="0: any free one (default: 8750, or the next free one)")
+    parser.add_argument("--host", default="127.0.0.1", metavar="ADDRESS", help="where to listen (default: 127.0.0.1)")
+    parser.add_argument("--read-only", action="store_true", help="only show the runs")
+    parser.add_argument("--allow-remote", action="store_true", help="other machines may reach the server")
+    parser.add_argument(
+        "--allow-host",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a name under which the server is reached, too",
+    )
+    parser.add_argument(
+        "--token-file", metavar="FILE", help="write the token to a file only you can read, while the server runs"
+    )
+    parser.add_argument("--json", action="store_true", help="print the address as one line of JSON")
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= 65535:
+        raise ValueError
+    return number
+
+
 def explain(parser: ArgumentParser) -> None:
     """Explain why a run ended and what to do next. Without RUN: the last run.
 

@@ -1,0 +1,204 @@
+"""The server: its socket, its patience with clients, and its end."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import secrets
+import socket
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from msgspec import Struct
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+from ralph import __version__
+from ralph.core.errors import SetupError, UsageError
+from ralph.host.files import write_bytes
+from ralph.web.access import Access, is_loopback
+from ralph.web.app import make_app
+
+DEFAULT_PORT = 8750
+_TRIED = 20
+"""Ports from the default one on."""
+_PATIENCE = 10.0
+"""Seconds for the head of a request."""
+_MOST_CONNECTIONS = 500
+
+
+class Wanted(Struct, frozen=True, kw_only=True):
+    host: str = "127.0.0.1"
+    port: int | None = None
+    """None: the default one, or the next that is free."""
+    read_only: bool = False
+    allow_remote: bool = False
+    names: tuple[str, ...] = ()
+    token_file: str = ""
+
+
+class Serving(Struct, frozen=True, kw_only=True):
+    """Where the server is reached."""
+
+    url: str
+    token: str
+    host: str
+    port: int
+    read_only: bool
+
+    @property
+    def login(self) -> str:
+        return f"{self.url}/?token={self.token}"
+
+
+class _Impatient(H11Protocol):
+    """Closes a connection whose client does not say what it wants."""
+
+    _deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        if len(self.connections) > _MOST_CONNECTIONS:
+            transport.close()
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self.cycle is None or self.cycle.response_complete:
+            self._wait()
+        elif self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(_PATIENCE, self._give_up)
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if self.cycle is None or self.cycle.response_complete:
+            self.transport.close()
+
+
+def serve(
+    wanted: Wanted, env: Mapping[str, str], on_start: Callable[[Serving], object], on_bug: Callable[[], object]
+) -> None:
+    """Until Ctrl-C or SIGTERM. `on_start` is told the address once the server answers there."""
+    bound = _bind(wanted)
+    port = bound.getsockname()[1]
+    access = Access(
+        token=secrets.token_urlsafe(32),
+        cookie=secrets.token_urlsafe(32),
+        port=port,
+        names=wanted.names,
+        is_remote=wanted.allow_remote,
+        read_only=wanted.read_only,
+    )
+    name = "127.0.0.1" if wanted.host in ("0.0.0.0", "") else wanted.host
+    url = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
+    serving = Serving(url=url, token=access.token, host=wanted.host, port=port, read_only=wanted.read_only)
+    stopping = {"now": False}
+    app = make_app(
+        access,
+        env,
+        version=__version__,
+        host=socket.gethostname(),
+        is_stopping=lambda: stopping["now"],
+        on_bug=on_bug,
+    )
+    server = _Server(app, stopping)
+    token_file = _write_token(wanted.token_file, access.token)
+    try:
+        with bound:
+            asyncio.run(server.run_on(bound, lambda: on_start(serving)))
+    finally:
+        if token_file is not None:
+            token_file.unlink(missing_ok=True)
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, app: Any, stopping: dict[str, bool]) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=_Impatient,
+                ws="none",
+                lifespan="off",
+                loop="asyncio",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                server_header=False,
+                date_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=15,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._stopping = stopping
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        self._stopping["now"] = True
+        super().handle_exit(sig, frame)
+
+    async def run_on(self, bound: socket.socket, on_start: Callable[[], object]) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+        serving = asyncio.create_task(self.serve(sockets=[bound]))
+        while not self.started and not serving.done():
+            await asyncio.sleep(0.01)
+        if self.started:
+            on_start()
+        await serving
+
+
+def _bind(wanted: Wanted) -> socket.socket:
+    if not is_loopback(wanted.host) and not wanted.allow_remote:
+        raise UsageError(
+            f"{wanted.host} is not this machine alone",
+            hint="add --allow-remote if others may reach it; safer is `ssh -L` (see `ralph serve --help`)",
+        )
+    ports = [wanted.port] if wanted.port is not None else range(DEFAULT_PORT, DEFAULT_PORT + _TRIED)
+    trouble: OSError | None = None
+    for port in ports:
+        try:
+            return _listen(wanted.host, port)
+        except OSError as error:
+            trouble = error
+            if error.errno != errno.EADDRINUSE:
+                break
+    assert trouble is not None
+    hint = "another port: --port N, or 0 for any free one"
+    raise SetupError(
+        f"cannot listen on {wanted.host} port {wanted.port or DEFAULT_PORT}: {trouble.strerror}", hint=hint
+    )
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family, kind, protocol, _, address = socket.getaddrinfo(host or "0.0.0.0", port, type=socket.SOCK_STREAM)[0]
+    bound = socket.socket(family, kind, protocol)
+    try:
+        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind(address)
+        bound.listen(100)
+    except OSError:
+        bound.close()
+        raise
+    return bound
+
+
+def _write_token(name: str, token: str) -> Path | None:
+    if not name:
+        return None
+    path = Path(os.path.abspath(name))  # noqa: PTH100 - no link is resolved
+    try:
+        write_bytes(path, token.encode(), mode=0o600)
+    except OSError as error:
+        raise UsageError(f"cannot write the token to {name}: {error.strerror}", hint="name another file") from None
+    return path
