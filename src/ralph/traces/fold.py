@@ -1,8 +1,8 @@
 """From the records of a run to its spans: run, story, iteration, and in it session, proof, checks, merge. Pure.
 
 A story's iterations may lie far apart, with others between them: its span lasts from the first to the last of them.
-Of texts only the loop's own reasons are told, which the journal has redacted: no prompt, no answer, no command and no
-output.
+Of texts only names and the loop's own reasons are told, which the journal has redacted: no prompt, no answer, no
+command of an agent and no output.
 """
 
 from __future__ import annotations

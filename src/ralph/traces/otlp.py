@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
+import socket
 from collections.abc import Callable, Sequence
+from urllib.parse import urlsplit
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import OTELResourceDetector, Resource
@@ -22,16 +25,20 @@ SERVICE = "ralph"
 _CODES = {Status.UNSET: StatusCode.UNSET, Status.OK: StatusCode.OK, Status.ERROR: StatusCode.ERROR}
 _SCOPE = InstrumentationScope("ralph", __version__)
 _LOGGER = "opentelemetry"
+_PORTS = {"http": 80, "https": 443}
+_PROBE = 1.0
+"""Seconds."""
+_WIDTH = 200
 
 
 class Sender:
     """`trouble` is called with each reason why something could not be sent, also while that is still being tried."""
 
     def __init__(self, trouble: Callable[[str], object], endpoint: str = "") -> None:
+        self._exporter = OTLPSpanExporter(endpoint=endpoint or None)
         logger = logging.getLogger(_LOGGER)
         logger.propagate = False  # the exporter reports by logging, and nobody reads that
-        logger.addHandler(_Listener(trouble))
-        self._exporter = OTLPSpanExporter(endpoint=endpoint or None)
+        logger.addHandler(_Listener(trouble, self._exporter._endpoint))
 
     def send(self, started: RunStarted, spans: Sequence[Span]) -> bool:
         """One batch. Whether the receiver took it."""
@@ -41,12 +48,32 @@ class Sender:
 
 
 class _Listener(logging.Handler):
-    def __init__(self, trouble: Callable[[str], object]) -> None:
+    def __init__(self, trouble: Callable[[str], object], address: str) -> None:
         super().__init__(logging.WARNING)
-        self._trouble = trouble
+        self._trouble, self._address = trouble, address
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._trouble(one_line(record.getMessage(), 200))
+        self._trouble(reason(record.getMessage(), self._address))
+
+
+def reason(message: str, address: str) -> str:
+    """Why something was not taken, from what the exporter logs. At the end of its patience it does not say."""
+    if found := re.search(r"code: (\d+), reason: (.*)", message):
+        return one_line(f"HTTP {found[1]} {found[2]}", _WIDTH)
+    if found := re.search(r"\[Errno -?\d+\] ([\w ,]+)", message):
+        return found[1].strip().lower()
+    if found := re.search(r"Transient error (.*) encountered", message):
+        return one_line(found[1], _WIDTH)
+    return _connection(address) if "due to timeout" in message else one_line(message, _WIDTH)
+
+
+def _connection(address: str) -> str:
+    try:
+        parts = urlsplit(address)
+        with socket.create_connection((parts.hostname or "", parts.port or _PORTS.get(parts.scheme, 80)), _PROBE):
+            return "it did not take them in time"
+    except (OSError, ValueError) as error:
+        return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
 
 
 def resource_of(started: RunStarted) -> Resource:
