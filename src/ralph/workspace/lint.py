@@ -22,6 +22,7 @@ from ralph.host.files import read_bytes
 from ralph.plans.lint import Places, lint
 from ralph.plans.registry import IN_ANY_FOLDER, LAYOUTS, traits
 from ralph.plans.spec_md import BudgetLine, token_budget
+from ralph.plans.store import Loaded
 from ralph.workspace.find import Choice, choose_plan, find_plans, find_root, root_of, store_for
 from ralph.workspace.prompt_files import prompt_problems
 from ralph.workspace.settings_check import (
@@ -155,6 +156,11 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
         loaded = store.load()
     except PlanError as error:
         return Checked(ref, tuple(_problems_of(error, str(ref.path))))
+    return lint_loaded(ref, store.layout, loaded, settings)
+
+
+def lint_loaded(ref: PlanRef, layout: Layout, loaded: Loaded, settings: Settings | None) -> Checked:
+    """The same for a plan that was read, or that is about to be written."""
     config = settings.config if settings else Config()
     found = [Problem("beside", notice, Place(str(ref.path)), severity=Severity.WARNING) for notice in loaded.notices]
     found += lint(
@@ -163,7 +169,7 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
         has_checks=settings is None or has_checks(config),
         review_cap=config.review.cap,
     )
-    found += _unnamed_boxes(store.layout, loaded.source, str(ref.path))
+    found += _unnamed_boxes(layout, loaded.source, str(ref.path))
     if traits(ref.layout).folder_is_name and loaded.in_file.name != ref.name:  # seed 003: "matches folder name"
         message = f"feature is {one_line(loaded.in_file.name, 60)!r}, but its folder is {one_line(ref.name, 60)!r}"
         place = Places(loaded.in_file, loaded.source, str(ref.path)).whole("feature")
@@ -171,7 +177,7 @@ def lint_plan(ref: PlanRef, settings: Settings | None, env: Mapping[str, str] | 
     remark = proof_needed(config, loaded.plan) if settings and (has_checks(config) or loaded.plan.verify) else ""
     if not traits(ref.layout).budgets:
         return Checked(ref, tuple(found), remark=remark)
-    where = store.layout.locations(ref)
+    where = layout.locations(ref)
     budget = token_budget(_text(where.prompt, ref.root), _text(where.readme, ref.root), loaded.source.decode())
     return Checked(ref, (*found, *_over_budget(budget, where)), budget, remark)
 

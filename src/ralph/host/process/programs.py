@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ralph.core.errors import SetupError
@@ -46,7 +46,6 @@ def _is_inside(folder: str, workspace: Path) -> bool:
 def edit(path: Path, env: Mapping[str, str]) -> None:
     """Returns when the editor is closed. The file is as the user left it."""
     import shlex
-    import subprocess
 
     wanted = env.get("VISUAL") or env.get("EDITOR") or _OTHERWISE
     hint = "set EDITOR to an editor that is installed, e.g. EDITOR=nano"
@@ -55,8 +54,15 @@ def edit(path: Path, env: Mapping[str, str]) -> None:
     except ValueError:
         raise SetupError(f"EDITOR is not a valid command line: {wanted}", hint=hint) from None
     try:
-        code = subprocess.call([*(argv or [_OTHERWISE]), os.fspath(path)], env=dict(env))
+        code = run_here([*(argv or [_OTHERWISE]), os.fspath(path)], env)
     except OSError as error:
         raise SetupError(f"could not start the editor {wanted}: {error.strerror}", hint=hint) from None
     if code:
         raise SetupError(f"the editor {wanted} exited with code {code}", hint="nothing was changed; try again")
+
+
+def run_here(argv: Sequence[str], env: Mapping[str, str], folder: Path | None = None) -> int:
+    """Give the terminal to a program until it ends; returns its exit code. Raises OSError if it cannot be started."""
+    import subprocess
+
+    return subprocess.call(list(argv), env=dict(env), cwd=folder)
