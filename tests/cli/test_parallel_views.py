@@ -15,7 +15,6 @@ from ralph.budget.costs import _Reader
 from ralph.cli.live_view import LiveView
 from ralph.cli.plain_view import describe
 from ralph.cli.report import screen
-from ralph.cli.report_pages import as_html, as_markdown
 from ralph.cli.summary import summary
 from ralph.core.events import IterationEnded, IterationStarted, Landing, Record
 from ralph.journal.records import read
@@ -28,6 +27,9 @@ from ralph.journal.statistics import Tally
 from ralph.journal.workers import EntryState, WorkerState, iteration_of
 from ralph.report.report import Report, _work, make_report
 from ralph.views.columns import cells
+from ralph.views.report_html import as_html
+from ralph.views.report_markdown import as_markdown
+from ralph.views.run_view import RunView
 from ralph.views.worker_lines import workers_document
 from support.interleaved import Lane, clashing, interleaved, lane_of, serial
 from support.loops import CONFIG, LoopProject, Scenario, reviewed, run_ralph, short, whole
@@ -279,14 +281,21 @@ def report_of(records: list[Record]) -> Report:
     return make_report(records, is_alive=False, env={"HOME": "/nowhere"})
 
 
+def view_of(records: list[Record]) -> RunView:
+    view = RunView(Path("/nowhere/events.jsonl"))
+    for record in records:
+        view.add(record, 0)
+    return view
+
+
 def test_the_report_tells_a_red_merge_apart() -> None:
-    report = report_of(clashing())
+    report, view = report_of(clashing()), view_of(clashing())
     told = "US-002 iteration 2 was green alone and red merged with US-001: "
     text = "\n".join(screen(report, None))
     assert told in text
     assert "US-003 iteration 3 conflicts with US-001: text conflict in src/cart.py" in text
     assert "5 candidates, 1 merged, 2 returned (1 green alone, red merged)" in text
-    assert told in as_html(report)
+    assert told in as_html(report, view)
     assert "green alone and red merged with US-001" in as_markdown(report)
     document = report.document()
     assert document["clashes"] == report.clashes
@@ -304,14 +313,17 @@ def test_the_time_of_workers_adds_up() -> None:
     assert [span.result for span in first.spans] == ["accepted", "proven", "red", ""]
     assert report.workers[3].is_lost
     assert report.queue.longest_wait >= report.queue.mean_wait > 0
-    assert as_html(report).count("<div class=lane>") == 4
+    page = as_html(report, view_of(clashing()))
+    assert [f"<td class=id>{number}</td>" in page for number in (1, 2, 3, 4)] == [True] * 4
+    assert page.count(">worker 1</text>") == 2  # wide, and for a phone
 
 
 def test_a_run_without_workers_has_none_of_it(lanes: list[Lane]) -> None:
     records = serial(lanes[0])
     report, state = report_of(records), state_of(records)
     assert not report.workers
-    assert "Workers" not in as_html(report) + as_markdown(report) + "\n".join(screen(report, None))
+    assert "Workers" not in as_html(report, view_of(records)) + as_markdown(report)
+    assert "Workers" not in "\n".join(screen(report, None))
     assert not any("workers" in line or "returned" in line for line in summary(state))
 
 

@@ -9,17 +9,6 @@ from contextlib import suppress
 from pathlib import Path
 
 from ralph.cli.output import emit_bytes, emit_json, note, paint, say_raw, warn
-from ralph.cli.report_pages import (
-    as_html,
-    as_markdown,
-    facts,
-    headline,
-    proof_lines,
-    story_facts,
-    why,
-    worker_bar,
-    worker_facts,
-)
 from ralph.cli.show import MARKS, fit, line_width, mark
 from ralph.core.errors import BadData, RalphError, UsageError
 from ralph.core.events import Record, RunStarted
@@ -34,6 +23,10 @@ from ralph.journal.records import damage, read
 from ralph.report.report import STATES, Report, StoryReport, make_report
 from ralph.state.locks import is_alive
 from ralph.views.columns import progress_bar
+from ralph.views.report_html import as_html
+from ralph.views.report_lines import facts, headline, proof_lines, story_facts, why, worker_bar, worker_facts
+from ralph.views.report_markdown import as_markdown
+from ralph.views.run_view import RunView
 from ralph.views.worker_lines import clash_line
 from ralph.workspace.find import open_settings, root_of
 from ralph.workspace.runs import choice_of, run_to_watch
@@ -68,7 +61,7 @@ def run(args: Namespace) -> int:
     if args.json:
         emit_json(report.document())
     elif args.html is not None:
-        _write(args.html, as_html(report))
+        _write(args.html, as_html(report, RunView(target.journal).catch_up()))
     elif args.markdown is not None:
         _write(args.markdown, as_markdown(report))
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from ralph.cli.arguments import width
 from ralph.cli.output import can_say, paint
@@ -14,6 +14,7 @@ from ralph.core.text import clean, one_line
 from ralph.views import columns
 from ralph.views.columns import cells
 from ralph.views.words import MARKS as MARKS
+from ralph.views.words import grades_line as grades_line
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -127,11 +128,6 @@ def grade_in_words(grade: str) -> str:
     """`witnessed: a test fails without the change`"""
     meaning = MEANING[Grade(grade)] if grade in list(Grade) else ""
     return f"{grade}: {meaning}" if meaning else grade
-
-
-def grades_line(counts: Mapping[str, int]) -> str:
-    """`2 proven, 1 witnessed`"""
-    return ", ".join(f"{count} {grade}" for grade, count in counts.items())
 
 
 def _review(story: Story) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ralph.cli.output import paint, say_raw
-from ralph.cli.report_pages import WHERE, agents_line
 from ralph.cli.runs import review_lines
 from ralph.cli.show import grades_line
 from ralph.core.events import OUTSIDE_NOTE
@@ -20,6 +19,7 @@ from ralph.report.advice import next_step
 from ralph.sandbox.hosts import shown
 from ralph.views.columns import progress_bar
 from ralph.views.lines import refused
+from ralph.views.report_lines import WHERE, agents_line
 from ralph.views.words import duration, exceptions, money, tokens
 from ralph.views.worker_lines import returned_line, workers_line
 

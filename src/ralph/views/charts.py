@@ -22,7 +22,7 @@ _HEIGHT = 220
 _TICKS = 5
 
 
-class _Figure(Struct, frozen=True):
+class Figure(Struct, frozen=True):
     """A figure over time."""
 
     name: str
@@ -58,10 +58,10 @@ def _dollars(usd: float) -> str:
     return f"${usd:.2f}" if round(usd, 2) == round(usd, 6) else f"${usd:.4f}".rstrip("0")
 
 
-_FIGURES = {
+FIGURES = {
     figure.name: figure
     for figure in (
-        _Figure(
+        Figure(
             "stories",
             "Stories done",
             lambda point: point.done,
@@ -70,7 +70,7 @@ _FIGURES = {
             whole=True,
             foreseen=lambda seen: (seen.stories, seen.stories),
         ),
-        _Figure(
+        Figure(
             "cost",
             "Cost",
             lambda point: point.usd,
@@ -79,7 +79,7 @@ _FIGURES = {
             foreseen=lambda seen: seen.usd,
             least=0.01,
         ),
-        _Figure(
+        Figure(
             "tokens",
             "Tokens",
             lambda point: point.tokens,
@@ -87,12 +87,12 @@ _FIGURES = {
             lambda n: f"{n:,.0f} tokens",
             foreseen=lambda seen: seen.tokens,
         ),
-        _Figure("acceptance", "Accepted iterations", _rate, lambda n: f"{n:.0f}%", lambda n: f"{n:.0f}%", least=100),
+        Figure("acceptance", "Accepted iterations", _rate, lambda n: f"{n:.0f}%", lambda n: f"{n:.0f}%", least=100),
     )
 }
 
 
-def _curve(view: RunView, figure: _Figure) -> Curve:
+def curve_of(view: RunView, figure: Figure) -> Curve:
     """From the start of the run to its last record."""
     start = view.state.started_at
     points = view.points
@@ -105,7 +105,7 @@ def _curve(view: RunView, figure: _Figure) -> Curve:
     return [(first, known[0][1]), *known, (max(view.state.now - start, known[-1][0]), known[-1][1])]
 
 
-def _range(view: RunView, figure: _Figure) -> tuple[tuple[float, float], tuple[float, float]] | None:
+def _range(view: RunView, figure: Figure) -> tuple[tuple[float, float], tuple[float, float]] | None:
     """Seconds and figures until the end in half of the cases and in most; None: the run has ended, or nobody knows."""
     seen = view.state.forecast
     if seen is None or view.state.ended is not None or seen.samples < ENOUGH or not seen.stories:
@@ -114,15 +114,15 @@ def _range(view: RunView, figure: _Figure) -> tuple[tuple[float, float], tuple[f
     return None if more is None else (seen.seconds, more)
 
 
-def _over_time(figure: _Figure) -> Callable[[RunView, int, Theme], str]:
+def _over_time(figure: Figure) -> Callable[[RunView, int, Theme], str]:
     def draw(view: RunView, width: int = 720, theme: Theme = Theme.AUTO) -> str:
         return _chart(view, figure, width, theme)
 
     return draw
 
 
-def _chart(view: RunView, figure: _Figure, width: int, theme: Theme) -> str:
-    pen, curve = Pen(figure.name, theme), _curve(view, figure)
+def _chart(view: RunView, figure: Figure, width: int, theme: Theme) -> str:
+    pen, curve = Pen(figure.name, theme), curve_of(view, figure)
     if not curve:
         return _empty(pen, width, figure.title)
     (now, last), ahead = curve[-1], _range(view, figure)
@@ -140,15 +140,14 @@ def _chart(view: RunView, figure: _Figure, width: int, theme: Theme) -> str:
     return pen.document(width, _HEIGHT, figure.title, _told(view, figure, last, ahead), *body)
 
 
-def _framed(pen: Pen, width: int, figure: _Figure, top: float, seconds: float) -> tuple[Frame, list[Svg]]:
+def _framed(pen: Pen, width: int, figure: Figure, top: float, seconds: float) -> tuple[Frame, list[Svg]]:
     top = max(top, figure.least)
     step = figure_step(top, _TICKS, whole=figure.whole)
     most = step * -(-top // step)
     steps = [at * step for at in range(round(most / step) + 1)]
     left = max(room_of(figure.label(each)) for each in steps) + 18
-    frame = Frame(left, 26, max(width - left - 16, 50), _HEIGHT - 26 - 26, max(seconds, 1), most)
-    heading = pen.text(12, 15, figure.title, font_weight="600")
-    return frame, [heading, *time_axis(pen, frame), *figure_axis(pen, frame, step, figure.label)]
+    frame = Frame(left, pen.head, max(width - left - 16, 50), _HEIGHT - pen.head - 26, max(seconds, 1), most)
+    return frame, [*pen.heading(figure.title), *time_axis(pen, frame), *figure_axis(pen, frame, step, figure.label)]
 
 
 def _line(pen: Pen, frame: Frame, curve: Curve, which: str, dash: str | None = None) -> list[Svg]:
@@ -186,7 +185,7 @@ def _end_label(pen: Pen, frame: Frame, t: float, figure: float, label: str, *, i
 
 
 def _told(
-    view: RunView, figure: _Figure, last: float, ahead: tuple[tuple[float, float], tuple[float, float]] | None
+    view: RunView, figure: Figure, last: float, ahead: tuple[tuple[float, float], tuple[float, float]] | None
 ) -> str:
     state = view.state
     told = f"{figure.title}: {figure.told(last)} after {duration(state.now - state.started_at)}"
@@ -203,12 +202,11 @@ def _told(
 
 
 def _empty(pen: Pen, width: int, title: str, why: str = "no figures yet") -> str:
-    return pen.document(
-        width, 60, title, f"{why}.", pen.text(12, 15, title, font_weight="600"), pen.text(12, 40, why, "c-dim")
-    )
+    told = pen.text(12, pen.head + 14, shortened(why, width - 24), "c-dim")
+    return pen.document(width, pen.head + 30, title, f"{why}.", *pen.heading(title), told)
 
 
-class _Row(Struct, frozen=True):
+class Row(Struct, frozen=True):
     """One figure of the forecast: so far, and how much at the end in half of the cases and in most."""
 
     name: str
@@ -220,14 +218,14 @@ class _Row(Struct, frozen=True):
 
 def forecast(view: RunView, width: int = 720, theme: Theme = Theme.AUTO) -> str:
     """What the run has used, and what it will use by its end; once it has ended, what was forecast at its start."""
-    pen, title = Pen("forecast", theme), "Forecast"
-    rows = [row for row in _rows(view) if row.ahead or row.first]
+    pen, title = Pen(f"forecast-{width}", theme), "Forecast"
+    rows = [row for row in forecast_rows(view) if row.ahead or row.first]
     if not rows:
         seen = view.state.first_forecast if view.state.ended else view.state.forecast
         known = f"{'there were' if view.state.ended else 'there are'} {seen.samples}" if seen else "none is known"
         return _empty(pen, width, title, f"no forecast: it needs {ENOUGH} finished stories of this workspace, {known}")
     left = max(room_of(row.name) for row in rows) + 20
-    body, told, y = [pen.text(12, 15, title, font_weight="600")], [], 34.0
+    body, told, y = pen.heading(title), [], pen.head + 4
     for row in rows:
         most = max(row.so_far, *(row.ahead or ()), *(row.first or ()), 1e-9)
         frame = Frame(left, y, max(width - left - 16, 50), 16, most)
@@ -238,7 +236,7 @@ def forecast(view: RunView, width: int = 720, theme: Theme = Theme.AUTO) -> str:
     return pen.document(width, y + 16 + 18 * (width < 560), title, "; ".join(told) + ".", *body)
 
 
-def _rows(view: RunView) -> list[_Row]:
+def forecast_rows(view: RunView) -> list[Row]:
     state = view.state
     seen = state.forecast if state.ended is None else None
     seen = seen if seen and seen.samples >= ENOUGH and seen.stories else None
@@ -255,11 +253,11 @@ def _rows(view: RunView) -> list[_Row]:
         more: tuple[float, float] | None = getattr(seen, name, None)
         ahead = (used + more[0], used + more[1]) if more else None
         shown = {"seconds": "time", "usd": "cost"}.get(name, name)
-        rows.append(_Row(shown, used, getattr(first, name, None), ahead, label))
+        rows.append(Row(shown, used, getattr(first, name, None), ahead, label))
     return rows
 
 
-def _row(pen: Pen, frame: Frame, row: _Row) -> list[Svg]:
+def _row(pen: Pen, frame: Frame, row: Row) -> list[Svg]:
     """The scale of a row is its own: `Frame.seconds` is its highest figure."""
     drawn = [pen.text(frame.left - 8, frame.top + 12, row.name, "c-dim", text_anchor="end")]
     if row.ahead:
@@ -276,7 +274,7 @@ def _row(pen: Pen, frame: Frame, row: _Row) -> list[Svg]:
     return [*drawn, pen.text(frame.left, frame.top + 30, shortened(_row_told(row, short=True), frame.width + 10))]
 
 
-def _row_told(row: _Row, *, short: bool = False) -> str:
+def _row_told(row: Row, *, short: bool = False) -> str:
     parts = [f"{row.label(row.so_far)} so far" if row.ahead else row.label(row.so_far)]
     if row.ahead:
         parts.append(f"{row.label(row.ahead[0])} to {row.label(row.ahead[1])} at the end")
@@ -285,7 +283,7 @@ def _row_told(row: _Row, *, short: bool = False) -> str:
     return f"{'' if short else f'{row.name}: '}{', '.join(parts)}"
 
 
-def _keys(pen: Pen, y: float, width: int, rows: list[_Row]) -> list[Svg]:
+def _keys(pen: Pen, y: float, width: int, rows: list[Row]) -> list[Svg]:
     words = ["solid: so far"]
     words += ["shaded: 50% and 90% of the cases"] if any(row.ahead for row in rows) else []
     words += ["bracket: first forecast"] if any(row.first for row in rows) else []
@@ -297,38 +295,39 @@ def _keys(pen: Pen, y: float, width: int, rows: list[_Row]) -> list[Svg]:
 
 def compare(first: RunView, second: RunView, name: str, width: int = 720, theme: Theme = Theme.AUTO) -> str:
     """Two runs in one chart, each from its own start. `name`: stories, cost, tokens or acceptance."""
-    figure = _FIGURES[name]
-    pen, curves = Pen(f"compare-{name}", theme), [_curve(view, figure) for view in (first, second)]
+    figure = FIGURES[name]
+    pen, curves = Pen(f"compare-{name}", theme), [curve_of(view, figure) for view in (first, second)]
     known = [curve for curve in curves if curve]
     if not known:
         return _empty(pen, width, figure.title)
     top = max(each for curve in known for _, each in curve)
     frame, body = _framed(pen, width, figure, top, max(curve[-1][0] for curve in known))
-    told, x = [], room_of(figure.title) + 36
+    told, keys = [], []
     for which, view, curve in zip("ab", (first, second), curves, strict=True):
         label = plain(view.first.run if view.first else "", 40) or f"run {which}"
+        dash = "6 3" if which == "b" else None
+        keys.append((f"{which}: {label}", which, dash))
         if not curve:
             told.append(f"{label}: no figures")
             continue
-        dash = "6 3" if which == "b" else None
         body += _line(pen, frame, thinned(curve), which, dash)
         end = curve[-1]
         body.append(_end_label(pen, frame, *end, f"{which}: {figure.label(end[1])}"))
         told.append(f"{label}: {figure.told(end[1])} after {duration(end[0])}")
-        shown = f"{which}: {label}"
-        if x + 24 + room_of(shown) < width:
-            body.append(pen.path(f"M{number(x)} 11h18", f"c-line-{which}", stroke_width="2", stroke_dasharray=dash))
-            body.append(pen.text(x + 23, 15, shown, "c-dim"))
-            x += 40 + room_of(shown)
-    return pen.document(width, _HEIGHT, f"{figure.title} of two runs", "; ".join(told) + ".", *body)
+    for at, (label, which, dash) in enumerate(keys):
+        y = _HEIGHT + 8 + 18 * at
+        body.append(pen.path(f"M12 {y}h22", f"c-line-{which}", stroke_width="2", stroke_dasharray=dash))
+        body.append(pen.text(40, y + 4, label, "c-dim"))
+    return pen.document(width, _HEIGHT + 38, f"{figure.title} of two runs", "; ".join(told) + ".", *body)
 
 
 Chart = Callable[[RunView, int, Theme], str]
 CHARTS: dict[str, Chart] = {
     "gantt": gantt,
-    **{name: _over_time(figure) for name, figure in _FIGURES.items()},
+    **{name: _over_time(figure) for name, figure in FIGURES.items()},
     "forecast": forecast,
 }
 """What `ralph serve` and `ralph report --html` show: name → a function of a run, a width in pixels and a theme."""
-COMPARED = tuple(_FIGURES)
+TITLES = {"gantt": "Timeline", **{name: figure.title for name, figure in FIGURES.items()}, "forecast": "Forecast"}
+COMPARED = tuple(FIGURES)
 """The names `compare` knows."""

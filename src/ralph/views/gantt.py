@@ -79,17 +79,17 @@ class _Bar(Struct, frozen=True):
 
 
 def gantt(view: RunView, width: int = 720, theme: Theme = Theme.AUTO) -> str:
-    pen, start = Pen("gantt", theme), view.state.started_at
+    pen, start = Pen(f"gantt-{width}", theme), view.state.started_at
     whole = max(view.state.now - start, 1.0)
     bars = list(_bars(view))
     names = _lanes(bars)
     shown = [name for name in names if name in {*names[:_MOST_LANES], *names[-2:]}]
     rows = {name: _stacked([bar for bar in bars if bar.lane == name], whole / max(width, 1)) for name in shown}
     left = max((room_of(name) for name in shown), default=0) + 20
-    frame = Frame(left, 26, max(width - left - 12, 50), 0, whole)
+    frame = Frame(left, pen.head, max(width - left - 12, 50), 0, whole)
     rows = _merged(rows, frame)
     height = 24.0 if len(shown) <= 12 else 14.0
-    body, y = [pen.text(12, 15, "Timeline", font_weight="600")], frame.top
+    body, y = pen.heading("Timeline"), frame.top
     tops: dict[str, float] = {}
     for name, found in rows.items():
         tops[name] = y
@@ -105,7 +105,7 @@ def gantt(view: RunView, width: int = 720, theme: Theme = Theme.AUTO) -> str:
     used.sort(key=list(_LOOKS).index)
     legend, bottom = _legend(pen, used, frame.bottom + 26, width)
     if not bars:
-        body = [body[0], pen.text(12, 40, "nothing has happened yet", "c-dim")]
+        body = [*pen.heading("Timeline"), pen.text(12, pen.head + 14, "nothing has happened yet", "c-dim")]
     elif len(names) > len(shown):
         body.append(pen.text(12, bottom + 12, f"and {len(names) - len(shown)} more lanes", "c-dim"))
         bottom += 18

@@ -114,7 +114,7 @@ class RunView:
         records = []
         try:
             for offset, record in self._follower.placed():
-                self._add(offset, record)
+                self.add(record, offset)
                 records.append(record)
         except BadData as error:
             self.damage = str(error)
@@ -125,7 +125,8 @@ class RunView:
             pass
         return self
 
-    def _add(self, offset: int, record: Record) -> None:
+    def add(self, record: Record, offset: int) -> None:
+        """`offset`: where the record is in the journal."""
         event = record.event
         self._offsets.append(offset)
         if isinstance(event, AgentSaid):

@@ -8,8 +8,9 @@ fill     c-page c-text c-dim c-on-dark c-on-light, c-work c-review c-fix c-check
          c-accepted c-rejected c-other c-open, c-area c-band c-bar-a c-dot-a c-dot-b
 stroke   c-grid c-axis c-hatch c-edge, c-line-a c-line-b c-line-dim c-mark
 
-Themes: `light`, `dark`; `auto` is light with a stylesheet for those who prefer dark; `page` is for a page that has the
-stylesheet itself (`stylesheet`): no background, and light where the page says nothing.
+Themes: `light` and `dark` for a page that knows which; `auto` stands alone: light with a stylesheet for those who
+prefer dark, and with its title drawn above; `page` is for a page that has the stylesheet itself (`stylesheet`): no
+background, and light where the page says nothing.
 """
 
 from __future__ import annotations
@@ -141,6 +142,14 @@ class Pen:
     def path(self, points: str, cls: str, *inside: str, **more: Attribute) -> Svg:
         filled: dict[str, Attribute] = {"fill": "none"} if COLOURS[cls][0] == "stroke" else {}
         return element("path", *inside, d=points, **{**filled, **self.colour(cls), **more})
+
+    @property
+    def head(self) -> float:
+        """The room for the heading. A page has its own."""
+        return 26 if self.theme is Theme.AUTO else 10
+
+    def heading(self, title: str) -> list[Svg]:
+        return [self.text(12, 15, title, font_weight="600")] if self.theme is Theme.AUTO else []
 
     def id(self, name: str) -> str:
         return f"{self.name}-{name}"

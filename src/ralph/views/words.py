@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ralph.budget.forecast import ENOUGH
 from ralph.core.agent import Tokens
@@ -64,6 +64,11 @@ def tokens(count: Tokens) -> str:
 def money(usd: float | None, is_estimated: bool = False, unknown: int = 0) -> str:
     """`$1.20`; `~$1.20` if a part is estimated at list prices; `$1.20 +?` if some sessions are of unknown cost."""
     return "cost unknown" if usd is None else f"{'~' if is_estimated else ''}${usd:.2f}{' +?' if unknown else ''}"
+
+
+def grades_line(counts: Mapping[str, int]) -> str:
+    """`2 proven, 1 witnessed`"""
+    return ", ".join(f"{count} {grade}" for grade, count in counts.items())
 
 
 def clock(t: float) -> str:
