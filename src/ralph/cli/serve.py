@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from argparse import Namespace
 from importlib.util import find_spec
 
@@ -10,7 +11,9 @@ from ralph.cli.main import write_bug_log
 from ralph.cli.output import emit_line, note, say_raw
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
+from ralph.core.text import one_line
 
+_NAME = re.compile(r"(?:[a-z0-9_.-]+|\[[0-9a-f:.]+\])(?::\d{1,5})?")
 _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 
 
@@ -21,7 +24,13 @@ def run(args: Namespace) -> int:
     from ralph.web.server import Serving, Wanted, serve
 
     names = tuple(name.strip().lower() for name in args.allow_host)
-    if not args.allow_remote and (others := [name for name in names if name.split(":")[0] not in _LOOPBACK_NAMES]):
+    if wrong := [name for name in names if not _NAME.fullmatch(name)]:
+        raise UsageError(
+            f"--allow-host {one_line(wrong[0], 80)} is not a host name", hint="NAME or NAME:PORT, without https://"
+        )
+    if not args.allow_remote and (
+        others := [name for name in names if re.sub(r":\d+$", "", name) not in _LOOPBACK_NAMES]
+    ):
         raise UsageError(
             f"{others[0]} is reached from elsewhere", hint="add --allow-remote, and put TLS in front of the server"
         )

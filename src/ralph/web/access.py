@@ -11,6 +11,7 @@ import hmac
 import ipaddress
 from collections.abc import Mapping
 from http import HTTPStatus
+from math import ceil
 from urllib.parse import urlsplit
 
 from msgspec import Struct
@@ -20,11 +21,11 @@ _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
 class Refused(Exception):
-    """The request is not answered. `hint` says what to do."""
+    """The request is not answered. `hint` says what to do; `wait`: the seconds after which it may be sent again."""
 
-    def __init__(self, status: HTTPStatus, error: str, hint: str = "") -> None:
+    def __init__(self, status: HTTPStatus, error: str, hint: str = "", *, wait: int = 0) -> None:
         super().__init__(error)
-        self.status, self.error, self.hint = status, error, hint
+        self.status, self.error, self.hint, self.wait = status, error, hint, wait
 
 
 class Asked(Struct, frozen=True, kw_only=True):
@@ -38,6 +39,13 @@ class Asked(Struct, frozen=True, kw_only=True):
     headers: Mapping[str, str]
     """By names in lower case."""
     cookie: str = ""
+    query_token: str = ""
+    """From the address that `ralph serve` prints."""
+
+    @property
+    def is_known_by_token(self) -> bool:
+        """It names something that is meant to let it in."""
+        return bool(self.query_token or self.cookie or self.headers.get("authorization"))
 
 
 class Access(Struct, frozen=True, kw_only=True):
@@ -77,9 +85,9 @@ class Access(Struct, frozen=True, kw_only=True):
     def _is_served(self, asked: Asked) -> bool:
         host = asked.host.lower()
         known = {f"{name}:{self.port}" for name in (*_LOOPBACK, *self.names)} | set(self.names)
-        if self.is_remote and _is_address(asked.address):  # a name can be pointed elsewhere, an address cannot
-            known.add(f"{asked.address}:{self.port}")
-            known.add(f"[{asked.address}]:{self.port}")
+        address = asked.address.removeprefix("::ffff:")
+        if self.is_remote and _is_address(address):  # a name can be pointed elsewhere, an address cannot
+            known |= {f"{address}:{self.port}", f"[{address}]:{self.port}"}
         return host in known or (self.port == 80 and host in _LOOPBACK)
 
     def refuse_unknown(self, asked: Asked) -> None:
@@ -145,16 +153,17 @@ def is_loopback(host: str) -> bool:
 
 
 class Bucket:
-    """So many acts at once, then so many a second."""
+    """So many at once, then so many a second."""
 
     def __init__(self, most: float = 10, per_second: float = 1) -> None:
         self._most, self._rate = most, per_second
         self._left, self._at = most, 0.0
 
-    def take(self, now: float) -> bool:
+    def take(self, now: float) -> int:
+        """0, or the seconds until there is one to take."""
         self._left = min(self._most, self._left + max(now - self._at, 0) * self._rate) if self._at else self._most
         self._at = now
         if self._left < 1:
-            return False
+            return ceil((1 - self._left) / self._rate)
         self._left -= 1
-        return True
+        return 0

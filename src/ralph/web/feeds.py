@@ -218,7 +218,10 @@ class Feeds:
                 return None
             feed = Feed(journal, self._env, read_only=self._read_only)
         with self._turn:
-            feed = self._known.setdefault(run, feed)
+            known = self._known.get(run)
+            if known is None or known.view.journal != feed.view.journal:
+                self._known[run] = feed
+            feed = self._known[run]
             self._known.move_to_end(run)
             self._drop(run)
         return feed

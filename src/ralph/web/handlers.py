@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import time
+from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,13 @@ from anyio.to_thread import run_sync
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ralph.core.errors import LockHeld, RalphError
+from ralph.core.errors import BadData, LockHeld, RalphError
+from ralph.core.events import Record
 from ralph.host.files import open_state
+from ralph.host.redaction import redact
+from ralph.journal.records import read
+from ralph.report.report import make_report
+from ralph.state.locks import is_alive
 from ralph.state.names import CHECK_OUTPUTS
 from ralph.views.attempts import Attempt, Check
 from ralph.views.charts import CHARTS, COMPARED, compare
@@ -31,15 +37,17 @@ from ralph.views.documents import (
     story_document,
     timeline_document,
 )
+from ralph.views.report_html import as_html
 from ralph.views.svg import Theme
 from ralph.views.transcript import transcript
 from ralph.web.access import LARGEST_BODY, Refused
 from ralph.web.feeds import Feed, encoded
 from ralph.web.site import Site
 
-_NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+_NUMBER = re.compile(r"\d{1,15}", re.ASCII)
 _MOST_OUTPUT = 1_000_000
-_MOST_JOURNAL = 8 * 1024 * 1024
+_MOST_JOURNAL = 4 * 1024 * 1024
+_MASKS = re.compile(rb"\[redacted[^\]]{0,200}\]")
 _MOST_EVENTS, _MOST_ENTRIES = 2000, 1000
 _BODY_PATIENCE = 10.0
 _PICTURE = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'self'; form-action 'none'"
@@ -211,7 +219,7 @@ def _theme(request: Request) -> Theme:
 
 
 def _picture(svg: str) -> Response:
-    return Response(svg, media_type="image/svg+xml", headers={"Content-Security-Policy": _PICTURE})
+    return Response(redact(svg), media_type="image/svg+xml", headers={"Content-Security-Policy": _PICTURE})
 
 
 def chart(request: Request) -> Response:
@@ -253,12 +261,20 @@ def compare_chart(request: Request) -> Response:
 
 
 def report(request: Request) -> Response:
-    raise _missing("report")
+    """The page of `ralph report --html`."""
+    env = site_of(request).env
+    with _feed(request).reading() as view:
+        records: list[Record] = []
+        with suppress(BadData):  # what stands before the damage is still worth reading
+            for record in read(view.journal):
+                records.append(record)
+        html = as_html(make_report(records, is_alive=is_alive(view.first), env=env), view)
+    return Response(redact(html), media_type="text/html", headers={"Content-Security-Policy": _PICTURE})
 
 
 def journal(request: Request) -> Response:
-    """Whole lines from an offset, as they are: a view elsewhere checks their chain."""
-    start = int(_asked(request, "from", 0, 10**15))
+    """Whole lines from an offset. Every line is as long as in the file: it is the reader's next offset."""
+    start = _asked(request, "from", 0, 10**15)
     path = _feed(request).view.journal
     with open_state(path) as stream:
         size = stream.seek(0, 2)
@@ -267,7 +283,15 @@ def journal(request: Request) -> Response:
         if b"\n" not in data and len(data) == _MOST_JOURNAL:
             data += stream.readline(_MOST_JOURNAL * 8)
     data = data[: data.rfind(b"\n") + 1]
+    if redact(data) is not data:
+        data = b"".join(map(_same_length, data.splitlines(keepends=True)))
     return Response(data, media_type="application/x-ndjson", headers={"X-Journal-Size": str(size)})
+
+
+def _same_length(line: bytes) -> bytes:
+    """Without the secrets of this environment; those of the run's own were never in it."""
+    shown = redact(line)
+    return line if shown is line else _MASKS.sub(b"***", shown[:-1])[: len(line) - 1].ljust(len(line) - 1) + b"\n"
 
 
 async def act(request: Request) -> Response:
@@ -310,7 +334,7 @@ def _perform(request: Request, body: bytes) -> Response:
 def metrics(request: Request) -> Response:
     from ralph.web.metrics import TYPE, exposition
 
-    return Response(exposition(site_of(request).env), headers={"Content-Type": TYPE})
+    return Response(redact(exposition(site_of(request).env)), headers={"Content-Type": TYPE})
 
 
 def not_found() -> Refused:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
 import os
 import secrets
+import signal
 import socket
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +28,10 @@ _TRIED = 20
 """Ports from the default one on."""
 _PATIENCE = 10.0
 """Seconds for the head of a request."""
+_STALLED = 30.0
+"""Seconds after which a client that takes nothing of its answer is given up."""
 _MOST_CONNECTIONS = 500
+_WILDCARDS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 class Wanted(Struct, frozen=True, kw_only=True):
@@ -54,9 +59,10 @@ class Serving(Struct, frozen=True, kw_only=True):
 
 
 class _Impatient(H11Protocol):
-    """Closes a connection whose client does not say what it wants."""
+    """Closes a connection whose client does not say what it wants, or does not take the answer."""
 
     _deadline: asyncio.TimerHandle | None = None
+    _stalled: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -73,9 +79,28 @@ class _Impatient(H11Protocol):
             self._deadline = None
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
+        for timer in filter(None, (self._deadline, self._stalled)):
+            timer.cancel()
         super().connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._watch_progress()
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if self._stalled is not None:
+            self._stalled.cancel()
+
+    def _watch_progress(self) -> None:
+        left = self.transport.get_write_buffer_size()
+        self._stalled = self.loop.call_later(_STALLED, self._look_again, left)
+
+    def _look_again(self, left: int) -> None:
+        if self.transport.get_write_buffer_size() < left:
+            self._watch_progress()
+        else:
+            self.transport.abort()
 
     def _wait(self) -> None:
         if self._deadline is None:
@@ -93,17 +118,18 @@ def serve(
     """Until Ctrl-C or SIGTERM. `on_start` is told the address once the server answers there."""
     bound = _bind(wanted)
     port = bound.getsockname()[1]
+    name = _in_url(_WILDCARDS.get(wanted.host, wanted.host))
     access = Access(
         token=secrets.token_urlsafe(32),
         cookie=secrets.token_urlsafe(32),
         port=port,
-        names=wanted.names,
+        names=(*wanted.names, name.lower()),
         is_remote=wanted.allow_remote,
         read_only=wanted.read_only,
     )
-    name = "127.0.0.1" if wanted.host in ("0.0.0.0", "") else wanted.host
-    url = f"http://[{name}]:{port}" if ":" in name else f"http://{name}:{port}"
-    serving = Serving(url=url, token=access.token, host=wanted.host, port=port, read_only=wanted.read_only)
+    serving = Serving(
+        url=f"http://{name}:{port}", token=access.token, host=wanted.host, port=port, read_only=wanted.read_only
+    )
     stopping = {"now": False}
     app = make_app(
         access,
@@ -121,6 +147,13 @@ def serve(
     finally:
         if token_file is not None:
             token_file.unlink(missing_ok=True)
+
+
+_ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
+
+
+def _in_url(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
 
 
 class _Server(uvicorn.Server):
@@ -147,6 +180,19 @@ class _Server(uvicorn.Server):
     def handle_exit(self, sig: int, frame: Any) -> None:
         self._stopping["now"] = True
         super().handle_exit(sig, frame)
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Ctrl-C, SIGTERM and a closed terminal end it in order. Uvicorn would raise them again."""
+        before = {each: signal.getsignal(each) for each in _ENDING}
+        for each in _ENDING:
+            if before[each] is not signal.SIG_IGN:
+                signal.signal(each, self.handle_exit)
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
 
     async def run_on(self, bound: socket.socket, on_start: Callable[[], object]) -> None:
         asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)

@@ -34,7 +34,7 @@ class Static:
         path = self._known.get(name)
         if path is None:
             raise Refused(HTTPStatus.NOT_FOUND, "there is no such file")
-        return Response(path.read_bytes(), media_type=_TYPES[path.suffix], headers={"Cache-Control": "no-cache"})
+        return Response(path.read_bytes(), media_type=_TYPES[path.suffix])
 
 
 class Site:

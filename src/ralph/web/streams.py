@@ -21,7 +21,7 @@ _BYTES_PER_SECOND = 1_000_000
 _HEARTBEAT = 15.0
 _TICK = 0.25
 """Seconds after which a stream notices at the latest that the server stops."""
-_MOST = 100
+_MOST = 400
 
 
 class Streams:
@@ -63,7 +63,7 @@ class Streams:
 
     async def _run(self, feed: Feed) -> AsyncGenerator[bytes, None]:
         """The whole run first, then what is new of it."""
-        shown, count, due = -1, -1, 0.0
+        shown, count, due, heard = -1, -1, 0.0, -1
         live: dict[int, tuple[AgentStarted, int]] = {}
         async with feed.channel.watched():
             await run_sync(feed.poll)
@@ -78,9 +78,10 @@ class Streams:
                 elif feed.view.count > count:
                     count, tail = await run_sync(feed.tail, count)
                     data += _event("tail", tail)
-                for number, mark, entries in await run_sync(feed.live, dict(live)):
-                    live[number] = mark
-                    data += _event("live", entries)
+                if heard != (heard := feed.version):
+                    for number, mark, entries in await run_sync(feed.live, dict(live)):
+                        live[number] = mark
+                        data += _event("live", entries)
                 yield data
                 late = due - time.monotonic() if shown != feed.version else _TICK
                 await feed.channel.changed(min(max(late, 0.01), _TICK))
