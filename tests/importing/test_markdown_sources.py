@@ -6,7 +6,10 @@ import pytest
 
 from ralph.core.plan import State
 from ralph.importing.body import is_proof
-from ralph.importing.markdown_sources import read_checklist, read_fix_plan, read_task_plan, shortened
+from ralph.importing.formats.checklist import read as read_checklist
+from ralph.importing.formats.fix_plan import read as read_fix_plan
+from ralph.importing.formats.task_plan import read as read_task_plan
+from ralph.importing.formats.task_plan import shortened
 
 CHECKLIST = """\
 # Shop
@@ -62,7 +65,7 @@ def test_what_stands_in_code_quotes_and_comments_is_no_task() -> None:
     batch = read_checklist(CHECKLIST, "TODO.md")
     assert [item.title for item in batch.items] == ["Add **the schema**", "Set it up", "Same", "Same", "A page"]
     assert "not a task" in batch.items[-1].description
-    assert [(p.code, p.where.line) for p in batch.problems] == [("left-out", 26)]
+    assert [(p.code, p.where.line) for p in batch.left] == [("left-out", 26), ("left-out", 28)]
     assert batch.name == "Shop"
 
 
@@ -140,12 +143,13 @@ def test_a_fix_plan_puts_the_most_important_first() -> None:
 
 def test_what_is_no_task_in_a_fix_plan_is_said() -> None:
     batch = read_fix_plan(FIX_PLAN, "fix_plan.md")
-    assert [(problem.where.line, problem.message) for problem in batch.problems] == [
+    assert [(problem.where.line, problem.message) for problem in batch.left] == [
+        (3, "left out: text under 'Fix Plan', line 3: Some words."),
         (
             13,
             "left out: 'a remark, because its neighbour has a checkbox' has no checkbox, but others in the section do",
         ),
-        (14, "left out: '[-] Not any more' is marked as dropped"),
+        (14, "left out: 'Not any more' is marked as dropped"),
         (18, "left out: 'Without a box' has no checkbox, but others in the section do"),
         (21, "left out: 'Focus on one thing' is under 'Notes'"),
     ]

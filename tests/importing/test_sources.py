@@ -7,8 +7,9 @@ import json
 import pytest
 
 from ralph.core.errors import BadData, PlanError, UsageError
+from ralph.importing.detect import detect
 from ralph.importing.kinds import names
-from ralph.importing.sources import detect, read
+from ralph.importing.sources import read
 from ralph.plans.registry import LAYOUTS
 from support.plans import sample
 
@@ -63,7 +64,7 @@ def test_a_kind_that_is_named_is_not_guessed() -> None:
     assert read(b"- one\n- two\n", "notes.md", "fix_plan").kind == "fix_plan"
     assert len(read(b"- [ ] US-001: x\n", "f", "checklist").items) == 1
     with pytest.raises(UsageError, match="unknown kind"):
-        read(b"x", "f", "jira")
+        read(b"x", "f", "trello")
     assert set(names()) >= {"github", "checklist", "beads", "fix_plan", "plans", *LAYOUTS.built_in()}
 
 

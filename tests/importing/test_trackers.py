@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from ralph.core.plan import State
+from ralph.importing.formats.beads import read as read_beads
+from ralph.importing.formats.github import read as read_github
 from ralph.importing.stories import Batch, Item
-from ralph.importing.trackers import read_beads, read_github
 
 
 def issues(*found: dict[str, Any]) -> Batch:
@@ -88,7 +89,7 @@ def test_pull_requests_and_what_was_given_up_are_left_out_and_said() -> None:
         ("github:#9", State.DONE),
     ]
     assert batch.items[1].phase == "v1"
-    assert [problem.message for problem in batch.problems] == [
+    assert [problem.message for problem in batch.left] == [
         "left out: #3 is a pull request",
         "left out: #2 is closed as not planned",
     ]
@@ -99,7 +100,7 @@ def test_missing_and_odd_values_do_no_harm() -> None:
     assert issues(odd).items[0].title == "x"
     twice = issues({"number": 1, "title": "a"}, {"number": 1, "title": "b"})
     assert [item.title for item in twice.items] == ["b"]
-    assert twice.problems[0].code == "left-out"
+    assert twice.left[0].code == "left-out"
 
 
 BEADS: list[dict[str, Any]] = [

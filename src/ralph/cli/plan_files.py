@@ -70,8 +70,7 @@ def import_plan(args: Namespace) -> int:
     done = import_stories(
         ImportRequest(
             root=choose_root(args.project_dir, Path.cwd(), os.environ),
-            sources=gather(args.source, sys.stdin.buffer.read),
-            kind=args.kind,
+            sources=gather(args.source, sys.stdin.buffer.read, args.kind),
             layout=layout,
             into=name,
             ralph_dir=args.ralph_dir or "",

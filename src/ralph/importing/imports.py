@@ -22,9 +22,9 @@ from ralph.core.plan import Plan, State, Story
 from ralph.core.ports import Layout, PlanRef, ProjectFacts
 from ralph.core.problems import Place, Problem
 from ralph.host.files import write_bytes
-from ralph.importing import markdown_sources, sources
-from ralph.importing.kinds import TASK_PLAN, Done
-from ralph.importing.sources import Source
+from ralph.importing.formats import task_plan
+from ralph.importing.kinds import Done
+from ralph.importing.sources import Source, read_sources
 from ralph.importing.stories import (
     Batch,
     Item,
@@ -64,7 +64,6 @@ class ImportRequest(Struct, frozen=True, kw_only=True):
 
     root: Path
     sources: tuple[Source, ...]
-    kind: str = ""
     layout: str = ""
     into: str = ""
     ralph_dir: str = ""
@@ -102,7 +101,7 @@ class Imported(Struct, frozen=True):
 
 def import_stories(request: ImportRequest, env: Mapping[str, str]) -> Imported:
     refuse_inside_loop(env, "import stories")
-    batches = [_near(sources.read(source.data, source.name, request.kind), request.root) for source in request.sources]
+    batches = [_near(batch, request.root) for batch in read_sources(request.sources)]
     target = _target(request, env)
     if target is None:
         return _start(request, batches, env)
@@ -121,10 +120,10 @@ def import_stories(request: ImportRequest, env: Mapping[str, str]) -> Imported:
 def _near(batch: Batch, root: Path) -> Batch:
     """The agent can read a source inside the project, so its stories need not repeat all of it."""
     path = Path(os.path.realpath(batch.file))
-    if batch.kind != TASK_PLAN or not path.is_relative_to(root) or not path.is_file():
+    if batch.kind != "plans" or not path.is_relative_to(root) or not path.is_file():
         return batch
     where = path.relative_to(root).as_posix()
-    return msgspec.structs.replace(batch, items=tuple(markdown_sources.shortened(item, where) for item in batch.items))
+    return msgspec.structs.replace(batch, items=tuple(task_plan.shortened(item, where) for item in batch.items))
 
 
 def _target(request: ImportRequest, env: Mapping[str, str]) -> tuple[PlanRef, Settings] | None:
@@ -313,7 +312,7 @@ def _chosen(
 def _report(ref: PlanRef, batches: list[Batch], skipped: tuple[Known, ...], left_out: int) -> Imported:
     """What is reported if there is nothing new."""
     kinds = tuple(dict.fromkeys(batch.kind for batch in batches))
-    problems = tuple(problem for batch in batches for problem in batch.problems)
+    problems = tuple(problem for batch in batches for problem in batch.left)
     return Imported(ref, False, kinds, (), skipped, left_out, problems)
 
 

@@ -1,42 +1,26 @@
-"""The files to import, and how to recognise their kind by content."""
+"""The files to import, and their stories."""
 
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.core.errors import BadData, UsageError
+from ralph.core.errors import BadData, PlanError, UsageError
 from ralph.core.plan import Order
 from ralph.core.problems import Place
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.host.files import LARGEST_PLAN, read_bytes
-from ralph.importing import markdown_sources, trackers, wording
-from ralph.importing.kinds import BEADS, CHECKLIST, FIX_PLAN, GITHUB, TASK_PLAN, names
-from ralph.importing.stories import Batch, Item, plain_key
-from ralph.importing.trackers import Record, decode, inner_records, records
+from ralph.importing import wording
+from ralph.importing.detect import count_boxes, detect, format_of
+from ralph.importing.kinds import FALLBACKS, KINDS, names
+from ralph.importing.stories import Batch, Item, NoTasks, plain_key, remark
 from ralph.plans.integrity import decode_utf8
-from ralph.plans.json_text import decode_object
 from ralph.plans.registry import layout
 from ralph.workspace.find import Choice, find_plans
-
-_READERS: dict[str, Callable[[str, str], Batch]] = {
-    GITHUB: trackers.read_github,
-    CHECKLIST: markdown_sources.read_checklist,
-    BEADS: trackers.read_beads,
-    FIX_PLAN: markdown_sources.read_fix_plan,
-    TASK_PLAN: markdown_sources.read_task_plan,
-}
-
-_STORY = re.compile(r"^[ \t]*(?:[-*+]|#{1,6})[ \t]+\[[ xX]\][ \t]+(?:\*\*|__)?US-[0-9]+", re.MULTILINE)
-_STEP = re.compile(r"^[ \t]*[-*+][ \t]+\[[ xX]\][ \t]+(?:\*\*|__)[0-9]+(?:\.[0-9]+)*\.(?:[0-9]+|R[0-9]*)", re.MULTILINE)
-_US_BLOCK = re.compile(r"^#{1,6}[ \t]+(?:\[[ xX]\][ \t]+)?(?:\*\*|__)?US-[0-9]+", re.MULTILINE)
-_TOP = re.compile(r"^[-*+][ \t]+\[[ xX]\][ \t]", re.MULTILINE)
-_BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX]\][ \t]", re.MULTILINE)
-_TASK = re.compile(rf"^#{{1,6}}[ \t]+{markdown_sources.TASK_HEAD.pattern}$", re.MULTILINE | re.IGNORECASE)
 
 _MOST_BOXES = 20_000
 """Reading more would only take time: so many are refused later anyway."""
@@ -46,16 +30,23 @@ def read(data: bytes, file: str, kind: str = "") -> Batch:
     """Raises BadData or PlanError with file and line."""
     if kind and kind not in names():
         raise UsageError(f"unknown kind of source {kind!r}", hint=f"use one of {', '.join(names())}")
-    text = decode_utf8(data, file).removeprefix("\ufeff")
+    text = _text(data, file)
     if not text.strip():
         raise BadData("the file is empty", where=Place(file), hint="use a file that contains tasks")
     kind = kind or detect(text, file)
-    if kind not in (GITHUB, BEADS) and (count := len(_BOX.findall(text))) > _MOST_BOXES:
+    if text.lstrip()[:1] not in ("[", "{") and (count := count_boxes(text)) > _MOST_BOXES:
         hint = "split it; plans cannot be that long"
         raise BadData(f"the file contains {count:,} tasks", where=Place(file), hint=hint)
-    if kind in _READERS:
-        return _READERS[kind](text, file)
+    if kind in KINDS:
+        batch: Batch = format_of(kind).read(text, file)
+        return batch
     return _read_plan(data, file, kind)
+
+
+def _text(data: bytes, file: str) -> str:
+    if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # a CSV file of a spreadsheet
+        return data.decode("utf-16", "replace").removeprefix("\ufeff")
+    return decode_utf8(data, file).removeprefix("\ufeff")
 
 
 def _read_plan(data: bytes, file: str, name: str) -> Batch:
@@ -87,108 +78,138 @@ def _story_key(home: str, story_id: str) -> str:
     return plain_key(f"plan:{home}#{story_id}")
 
 
-def detect(text: str, file: str) -> str:
-    is_json = text.lstrip()[:1] in ("[", "{") and not re.match(r"\s*(?:\[ \]|\[x\]|\[[^\]\n]*\]\()", text)
-    if kind := _detect_json(text, file) if is_json else _detect_markdown(text, file):
-        return kind
-    raise BadData(
-        "the kind of source could not be detected from its content",
-        where=Place(file),
-        hint=f"specify it with --from: {', '.join(names())}",
-    )
-
-
-def _detect_json(text: str, file: str) -> str:
-    record: Record | None
-    if text.lstrip().startswith("{"):
-        record = decode_object(text.lstrip().partition("\n")[0]) or decode(text, file)
-    else:
-        record = next((found for _, found in records(text, file)), None)
-        if record is None:
-            raise BadData("the list is empty", where=Place(file), hint="export one that has entries")
-    return _kind_of(record)
-
-
-def _kind_of(record: Record) -> str:
-    if "userStories" in record:
-        return "feature" if "feature" in record else "tasks.json"
-    if "tasks" in record:
-        return "steps"
-    if (inner := inner_records(record)) and isinstance(inner[0], dict):
-        record = inner[0]
-    if "number" in record:
-        return GITHUB
-    if "id" in record and ("title" in record or "issue_type" in record or "status" in record):
-        return BEADS
-    return ""
-
-
-def _detect_markdown(text: str, file: str) -> str:
-    if _TASK.search(text):
-        return TASK_PLAN
-    if _US_BLOCK.search(text) or _are_all(_STORY, text):
-        return "plan.md"
-    if _are_all(_STEP, text):
-        return "spec.md"
-    first = text.lstrip().partition("\n")[0]
-    if markdown_sources.is_fix_plan(file) or re.search(r"\bfix[ _-]?plan\b", first, re.IGNORECASE):
-        return FIX_PLAN
-    return CHECKLIST if _BOX.search(text) else ""
-
-
-def _are_all(pattern: re.Pattern[str], text: str) -> bool:
-    """Whether every top-level task has an ID of this kind; else reading it as such a plan would lose some."""
-    tops = [found.start() for found in _TOP.finditer(text)]
-    return bool(pattern.search(text)) and all(pattern.match(text, at) for at in tops)
-
-
-_BEADS = (".beads/issues.jsonl", "issues.jsonl", ".beads/beads.jsonl")
-_MOST_FILES = 200
+_MOST_FILES = 500
+_SUFFIXES = (".md", ".json", ".jsonl", ".csv", ".tsv")
+_NO_TASKS = ("readme.md", "claude.md", "agents.md", "changelog.md", "license.md", "contributing.md", "index.md")
+_PASSED_OVER = frozenset({"node_modules", "vendor", "venv", "target", "dist", "build"})
+_DEEPEST = 4
 
 
 class Source(Struct, frozen=True):
     name: str
     """For messages, and to tell its tasks from those of other files."""
     data: bytes
+    kind: str = ""
+    """Empty: to be detected."""
+    is_found: bool = False
+    """Found in a folder: if it holds no tasks, the import goes on without it."""
 
 
-def gather(name: str, read_stdin: Callable[[int], bytes]) -> tuple[Source, ...]:
+def gather(name: str, read_stdin: Callable[[int], bytes], kind: str = "") -> tuple[Source, ...]:
     if name == "-":
         data = read_stdin(LARGEST_PLAN + 1)
         if len(data) > LARGEST_PLAN:
             raise BadData(f"stdin is larger than {LARGEST_PLAN:,} bytes", where=Place("-"))
-        return (Source("-", data),)
+        return (Source("-", data, kind),)
     if not name or not os.path.lexists(name):
         raise UsageError(f"{one_line(repr(name), 80)} does not exist", hint="pass a file, a folder, or - for stdin")
     path = Path(name)
-    if not path.is_dir():
-        if not path.is_file():  # a pipe or a device: the hint must not suggest removing it
-            hint = "pass a file, a folder, or - for stdin"
-            raise UsageError(f"{one_line(repr(name), 80)} is not a regular file", hint=hint)
-        return (Source(name, read_bytes(path)),)
-    return tuple(Source(str(file), read_bytes(file)) for file in _in_folder(path))
+    if path.is_dir():
+        return tuple(_in_folder(path, kind))
+    if not path.is_file():  # a pipe or a device: the hint must not suggest removing it
+        hint = "pass a file, a folder, or - for stdin"
+        raise UsageError(f"{one_line(repr(name), 80)} is not a regular file", hint=hint)
+    return (Source(name, read_bytes(path), kind),)
 
 
-def _in_folder(folder: Path) -> list[Path]:
-    """Beads, a Ralph workspace with one plan, a fix_plan.md, or Markdown files: the first that exists."""
-    for name in _BEADS:
-        if (folder / name).is_file():
-            return [folder / name]
-    plans = find_plans(folder.absolute(), Choice())
-    if len(plans) == 1:
-        return [plans[0].path]
-    if plans:
-        listed = ", ".join(str(ref.path.relative_to(folder.absolute())) for ref in plans[:10])
-        raise UsageError(f"there are {len(plans)} plans in {folder}: {listed}", hint="pass the file of one of them")
-    for name in ("fix_plan.md", "@fix_plan.md"):
-        if (folder / name).is_file():
-            return [folder / name]
-    files = sorted(path for path in folder.glob("*.md") if path.is_file() and path.name.lower() != "readme.md")
-    if not files:
+def read_sources(sources: tuple[Source, ...]) -> list[Batch]:
+    """A file that was found in a folder and holds no tasks is named, and nothing else."""
+    batches = []
+    refused = []
+    for source in sources:
+        try:
+            batches.append(read(source.data, source.name, source.kind))
+        except NoTasks as reason:
+            if not source.is_found:
+                raise
+            refused.append((source, reason))
+    if not any(batch.items for batch in batches) and refused:
+        raise refused[0][1]
+    for source, refusal in refused:
+        left = remark("left-out", f"left out: the whole file: {refusal.message}", source.name, 0)
+        batches.append(Batch(kind=source.kind or batches[0].kind, file=source.name, items=(), left=(left,)))
+    return batches
+
+
+def _in_folder(folder: Path, kind: str) -> Iterator[Source]:
+    """The files of the one kind that has its place here; else a plan of Ralph; else whatever can be read."""
+    kinds = [kind] if kind in KINDS else [] if kind else list(KINDS)
+    found = {one: sources for one in kinds if (sources := list(_of_kind(folder, one, is_named=bool(kind))))}
+    if len(found) > 1:
+        listed = ", ".join(f"{one} ({plural(len(sources), 'file')})" for one, sources in found.items())
+        raise UsageError(
+            f"{folder} has several kinds of tasks: {listed}", hint="choose one with --from, or pass a file"
+        )
+    if found:
+        return iter([source for sources in found.values() for source in sources])
+    if plan := _own_plan(folder, kind):
+        return iter([Source(str(plan), read_bytes(plan), kind)])
+    files = list(_files_below(folder))
+    if len(files) > _MOST_FILES:
+        raise UsageError(f"{folder} has more than {_MOST_FILES} files to read", hint="pass the one to import")
+    tasks = [Source(str(file), read_bytes(file), kind, is_found=len(files) > 1) for file in files]
+    if not kind and len(tasks) > 1:
+        tasks = [source for source in tasks if _is_broken_or_has_tasks(source)]
+    if not tasks:
         raise UsageError(
             f"nothing in {folder} can be imported",
-            hint="found no beads, no Ralph plan and no Markdown files; pass a file",
+            hint="found no tasks of a known tool, no Ralph plan and no checklists; pass a file",
         )
-    if len(files) > _MOST_FILES:
-        raise UsageError(f"{folder} has {len(files)} Markdown files", hint="pass the one to import")
-    return files
+    return iter(tasks)
+
+
+def _of_kind(folder: Path, kind: str, *, is_named: bool) -> Iterator[Source]:
+    """The files in the places of this kind, if one of them is of the kind."""
+    paths: dict[Path, None] = {}
+    for place in KINDS[kind].places:
+        parts = place.split("/")
+        above = folder.absolute().parts
+        for count in range(len(parts)):
+            start = above[len(above) - count :] if count else ()
+            if len(start) == count and all(map(fnmatchcase, start, parts[:count])):
+                rest = "/".join(parts[count:])
+                paths |= dict.fromkeys(sorted(path for path in folder.glob(rest) if path.is_file()))
+    found = [Source(str(path), read_bytes(path), kind, is_found=len(paths) > 1) for path in paths]
+    if is_named or any(_kind_of(source) == kind for source in found):
+        yield from (source for source in found if Path(source.name).name.lower() not in _NO_TASKS)
+
+
+def _kind_of(source: Source) -> str:
+    try:
+        return detect(_text(source.data, source.name), source.name)
+    except (BadData, PlanError):
+        return ""
+
+
+def _is_broken_or_has_tasks(source: Source) -> bool:
+    """Bullets alone are no tasks: any text has some."""
+    try:
+        return detect(_text(source.data, source.name), source.name) != FALLBACKS[-1]
+    except NoTasks:
+        return False
+    except BadData:
+        return True  # reading it says what is wrong
+
+
+def _own_plan(folder: Path, kind: str) -> Path | None:
+    plans = [ref for ref in find_plans(folder.absolute(), Choice()) if kind in ("", ref.layout)]
+    if len(plans) > 1:
+        listed = ", ".join(str(ref.path.relative_to(folder.absolute())) for ref in plans[:10])
+        raise UsageError(f"there are {len(plans)} plans in {folder}: {listed}", hint="pass the file of one of them")
+    return plans[0].path if plans else None
+
+
+def _files_below(folder: Path) -> Iterator[Path]:
+    """Files that can hold tasks, of this folder; if it has none, of those below."""
+    level = [folder]
+    for _ in range(_DEEPEST):
+        entries = sorted(path for one in level for path in one.iterdir())
+        files = [path for path in entries if path.suffix.lower() in _SUFFIXES and path.is_file()]
+        if files := [path for path in files if path.name.lower() not in _NO_TASKS]:
+            return iter(files)
+        level = [path for path in entries if _is_searched(path)]
+    return iter(())
+
+
+def _is_searched(path: Path) -> bool:
+    return path.is_dir() and not path.is_symlink() and path.name[0] != "." and path.name not in _PASSED_OVER

@@ -6,6 +6,7 @@ import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 from msgspec import Struct
@@ -22,6 +23,10 @@ from ralph.plans.integrity import problems_of
 from ralph.plans.registry import traits
 from ralph.state.names import IMPORTS
 from ralph.state.places import plan_state
+
+
+class NoTasks(BadData):
+    """The file can be read, and there is nothing in it to import."""
 
 
 class Item(Struct, frozen=True, kw_only=True):
@@ -44,6 +49,8 @@ class Item(Struct, frozen=True, kw_only=True):
     """The heading, milestone or epic it belongs to."""
     ref: str = ""
     line: int = 0
+    id: str = ""
+    """What the source calls it; the ID of the story where a new plan can have it."""
 
 
 class Batch(Struct, frozen=True, kw_only=True):
@@ -54,8 +61,8 @@ class Batch(Struct, frozen=True, kw_only=True):
     """The title of the source."""
     verify: tuple[str, ...] = ()
     """Commands that verify all of it."""
-    problems: tuple[Problem, ...] = ()
-    """What was left out or not understood, with its place."""
+    left: tuple[Problem, ...] = ()
+    """What was not taken, with its place."""
 
 
 def remark(code: str, message: str, file: str, line: int, hint: str = "") -> Problem:
@@ -66,6 +73,13 @@ def text_key(kind: str, file: str, *words: str) -> str:
     """A key for a task without an ID: by its text and its position."""
     digest = hashlib.sha256("\0".join(words).encode(errors="replace")).hexdigest()[:10]
     return plain_key(f"{kind}:{file.rpartition('/')[2] or '-'}#{digest}")
+
+
+def source_home(file: str) -> str:
+    """Where the IDs of a file are unique: `001-photos/tasks.md`, from wherever it is named."""
+    if file == "-":
+        return "-"
+    return "/".join(Path(os.path.normpath(Path(file).absolute())).parts[-2:])
 
 
 def plain_key(text: str) -> str:

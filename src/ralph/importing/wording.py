@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from enum import Enum, auto
 
 from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import clean, one_line
@@ -62,3 +63,46 @@ def without_comments(text: str) -> str:
 def slug(text: str) -> str:
     """For comparing names: letters and digits only."""
     return re.sub(r"[\W_]+", " ", text.casefold()).strip()
+
+
+class Fate(Enum):
+    """What a status of another tool means for us."""
+
+    OPEN = auto()
+    DONE = auto()
+    BLOCKED = auto()
+    GONE = auto()
+    UNKNOWN = auto()
+    """Imported as open, and said."""
+
+
+_FATES = {
+    Fate.DONE: "done|complete|completed|closed|resolved|pass|passed|passing|true|verified|merged|shipped|released"
+    "|finished|fixed|implemented|deployed",
+    Fate.GONE: "cancelled|canceled|won t do|wont do|won t fix|wontfix|duplicate|not planned|rejected|obsolete|abandoned"
+    "|superseded|dropped|removed|skipped|not applicable|n a|archived|declined|cannot reproduce",
+    Fate.BLOCKED: "blocked|deferred|on hold|waiting|paused|postponed",
+    Fate.OPEN: "|open|opened|reopened|todo|to do|pending|backlog|new|ready|not started|in progress|inprogress|doing"
+    "|started|active|false|failing|fail|failed|draft|approved|ready for dev"
+    "|ready for development|selected for development"
+    "|planned|unstarted|triage|drafted|contexted|failing tests",
+}
+_FATE_OF = {word: fate for fate, words in _FATES.items() for word in words.split("|")}
+
+
+def fate(status: str) -> Fate:
+    return _FATE_OF.get(slug(re.sub(r"[^\w\s'’/-]", " ", visible(status))), Fate.UNKNOWN)
+
+
+_LEVELS = (
+    (re.compile(r"\b(?:critical|urgent|blockers?|immediate|highest|must|p0)\b", re.IGNORECASE), 1),
+    (re.compile(r"\b(?:high|important|major|p1)\b", re.IGNORECASE), 2),
+    (re.compile(r"\b(?:medium|normal|should|p2)\b", re.IGNORECASE), 3),
+    (re.compile(r"\b(?:low|minor|nice|could|p3)\b", re.IGNORECASE), 4),
+    (re.compile(r"\b(?:lowest|trivial|someday|backlog|later|future|ideas|p4)\b", re.IGNORECASE), 5),
+)
+
+
+def level_of(words: str) -> int:
+    """1 to 5 for words that express importance, 0 for others."""
+    return next((level for pattern, level in _LEVELS if pattern.search(words)), 0)
