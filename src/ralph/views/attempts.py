@@ -58,6 +58,8 @@ _MOST_LINES = 100
 _MOST_SPANS = 20_000
 _OF_RUN = ("baseline", "final")
 """Checks that belong to no iteration."""
+FAILED = "failed"
+"""The label of a proof that did not pass."""
 _PAUSE = 5.0
 """Seconds between two checks that count as one stretch of time."""
 
@@ -230,8 +232,10 @@ class Attempts:
             case QueueProving(iterations=numbers):
                 for number in numbers:
                     self._begin("proof", number, SpanKind.PROOF, t, worker=event.worker)
-            case QueueProved(iterations=numbers):
+            case QueueProved(iterations=numbers, passed=passed):
                 for number in numbers:
+                    if (span := self._open.get(("proof", number))) is not None and not passed:
+                        span.label = FAILED
                     self._end("proof", number, t)
                     if (attempt := self.by_iteration.get(number)) is not None:
                         attempt.merged = event

@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from ralph.core.text import one_line
 from ralph.views.axes import elapsed, thinned
-from ralph.views.charts import FIGURES, curve_of, forecast_rows
+from ralph.views.charts import FIGURES, curve_of, forecast_rows, is_foreseen
 from ralph.views.run_view import RunView
 from ralph.views.words import duration
 
@@ -61,7 +61,7 @@ def _figure(view: RunView, name: str) -> Table:
 def _forecast(view: RunView) -> Table:
     head = ("", "so far", "at the end: half of the cases", "at the end: 90% of the cases", "first forecast")
     rows = []
-    for row in forecast_rows(view):
+    for row in filter(is_foreseen, forecast_rows(view)):
         ahead = tuple(map(row.label, row.ahead)) if row.ahead else ("", "")
         first = " to ".join(map(row.label, row.first)) if row.first else ""
         rows.append((row.name, row.label(row.so_far), *ahead, first))

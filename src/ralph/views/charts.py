@@ -6,6 +6,7 @@ What is drawn is said in words as well, in `<desc>`. The classes of the colours 
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import wrap
 
 from msgspec import Struct
 
@@ -178,9 +179,8 @@ def _band(
 def _end_label(pen: Pen, frame: Frame, t: float, figure: float, label: str, *, is_left: bool = False) -> Svg:
     x, y = frame.x(t), frame.y(figure)
     is_left = is_left or x + room_of(label) + 8 > frame.right + 12
-    above = y - 6 if y - 6 > frame.top + 6 else y + 14
     return pen.text(
-        x - 4 if is_left else x + 5, above, label, font_weight="600", text_anchor="end" if is_left else None
+        x - 4 if is_left else x + 5, y - 6, label, font_weight="600", text_anchor="end" if is_left else None
     )
 
 
@@ -202,8 +202,9 @@ def _told(
 
 
 def _empty(pen: Pen, width: int, title: str, why: str = "no figures yet") -> str:
-    told = pen.text(12, pen.head + 14, shortened(why, width - 24), "c-dim")
-    return pen.document(width, pen.head + 30, title, f"{why}.", *pen.heading(title), told)
+    lines = wrap(why, max(int((width - 24) / room_of("x")), 20))
+    told = [pen.text(12, pen.head + 6 + 16 * at, line, "c-dim") for at, line in enumerate(lines)]
+    return pen.document(width, pen.head + 6 + 16 * len(lines), title, f"{why}.", *pen.heading(title), *told)
 
 
 class Row(Struct, frozen=True):
@@ -219,7 +220,7 @@ class Row(Struct, frozen=True):
 def forecast(view: RunView, width: int = 720, theme: Theme = Theme.AUTO) -> str:
     """What the run has used, and what it will use by its end; once it has ended, what was forecast at its start."""
     pen, title = Pen(f"forecast-{width}", theme), "Forecast"
-    rows = [row for row in forecast_rows(view) if row.ahead or row.first]
+    rows = list(filter(is_foreseen, forecast_rows(view)))
     if not rows:
         seen = view.state.first_forecast if view.state.ended else view.state.forecast
         known = f"{'there were' if view.state.ended else 'there are'} {seen.samples}" if seen else "none is known"
@@ -255,6 +256,10 @@ def forecast_rows(view: RunView) -> list[Row]:
         shown = {"seconds": "time", "usd": "cost"}.get(name, name)
         rows.append(Row(shown, used, getattr(first, name, None), ahead, label))
     return rows
+
+
+def is_foreseen(row: Row) -> bool:
+    return row.ahead is not None or row.first is not None
 
 
 def _row(pen: Pen, frame: Frame, row: Row) -> list[Svg]:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 
 import msgspec
 from msgspec import Struct
 
 from ralph.core.text import plural
 from ralph.core.verdict import Kind
-from ralph.views.attempts import Attempt, Span, SpanKind
+from ralph.views.attempts import FAILED, Attempt, Span, SpanKind
 from ralph.views.axes import Frame, time_axis
 from ralph.views.run_view import RunView
 from ralph.views.svg import Pen, Svg, Theme, element, plain, room_of
@@ -44,6 +45,7 @@ _LOOKS = {
     SpanKind.PAUSE: _Look("paused", "c-pause", "M2 1V5M4 1V5"),
     "accepted": _Look("accepted ✓", "c-accepted", ink="c-on-light"),
     "rejected": _Look("not accepted ✗", "c-rejected", "M0 0L6 6M0 6L6 0"),
+    "returned": _Look("returned ↩", "c-wait", "M0 6L6 0"),
     "other": _Look("ended otherwise", "c-other"),
     "open": _Look("not ended", "c-open", "M3 0V6"),
 }
@@ -60,8 +62,8 @@ _LANES = {
 _OF_RUN = (SpanKind.QUEUE, SpanKind.WAIT, SpanKind.PAUSE)
 """What no worker does."""
 _STORIES = "stories"
-_SIGNS = {"accepted": "✓ ", "rejected": "✗ "}
-_ENDS = {Kind.ACCEPTED: "accepted", Kind.PARTIAL: "accepted"} | dict.fromkeys(
+_SIGNS = {"accepted": "✓ ", "rejected": "✗ ", "returned": "↩ "}
+_ENDS = {Kind.ACCEPTED: "accepted", Kind.PARTIAL: "accepted", Kind.RETURNED: "returned"} | dict.fromkeys(
     (Kind.REJECTED, Kind.CRASHED, Kind.TIMED_OUT, Kind.MISCONFIGURED), "rejected"
 )
 
@@ -106,7 +108,12 @@ def gantt(view: RunView, width: int = 720, theme: Theme = Theme.AUTO) -> str:
     legend, bottom = _legend(pen, used, frame.bottom + 26, width)
     if not bars:
         body = [*pen.heading("Timeline"), pen.text(12, pen.head + 14, "nothing has happened yet", "c-dim")]
-    elif len(names) > len(shown):
+    if bars and view.state.is_parallel:
+        told = "✓ accepted, ✗ not accepted or failed, ↩ returned by the merge queue"
+        for line in wrap(told, max(int((width - 24) / room_of("x")), 20)):
+            body.append(pen.text(12, bottom + 14, line, "c-dim"))
+            bottom += 16
+    if len(names) > len(shown):
         body.append(pen.text(12, bottom + 12, f"and {len(names) - len(shown)} more lanes", "c-dim"))
         bottom += 18
     return pen.document(width, bottom + 4, "Timeline", _told(view, whole), _hatches(pen, used), *body, *legend)
@@ -117,7 +124,7 @@ def _bars(view: RunView) -> Iterator[_Bar]:
     start, is_parallel = view.state.started_at, view.state.is_parallel
     if not is_parallel:
         for attempt in attempts.values():
-            look = _ENDS.get(attempt.ended.kind, "other") if attempt.ended else "open"
+            look = _end(attempt)
             until = attempt.until or now
             title = _title(f"{attempt.mode.value} {attempt.story}", attempt, until - attempt.since)
             label = f"{_SIGNS.get(look, '')}{attempt.story or attempt.mode.value}"
@@ -126,6 +133,8 @@ def _bars(view: RunView) -> Iterator[_Bar]:
         until = span.until or now
         title = _title(_what(span), attempts.get(span.iteration), until - span.since)
         label = span.story if is_parallel or span.kind not in (SpanKind.CHECKS, *_OF_RUN) else ""
+        if is_parallel and span.kind not in (SpanKind.CHECKS, *_OF_RUN):
+            label = f"{_sign(span, attempts.get(span.iteration))}{label}"
         yield _Bar(
             _lane(span, is_parallel=is_parallel),
             span.kind,
@@ -135,6 +144,18 @@ def _bars(view: RunView) -> Iterator[_Bar]:
             label,
             title,
         )
+
+
+def _end(attempt: Attempt | None) -> str:
+    if attempt is None or attempt.ended is None:
+        return "open"
+    return _ENDS.get(attempt.ended.kind, "other")
+
+
+def _sign(span: Span, attempt: Attempt | None) -> str:
+    if span.kind is SpanKind.PROOF:
+        return _SIGNS["rejected"] if span.label == FAILED else ""
+    return _SIGNS.get(_end(attempt), "")
 
 
 def _lane(span: Span, *, is_parallel: bool) -> str:
@@ -239,9 +260,10 @@ def _drawn(pen: Pen, frame: Frame, bar: _Bar, y: float, height: float) -> Iterat
 
 
 def _fitting(label: str, pixels: float) -> str:
-    """The label, else without its sign, else the end of the story's ID. Half an ID is none."""
-    label = plain(label, 60)
-    shorter = (label, label.partition(" ")[2], re.split(r"[-.\s]", label)[-1])
+    """The label, else its sign and the end of the story's ID, else the sign alone. Half an ID is none."""
+    sign, _, story = plain(label, 60).partition(" ") if label[:2] in _SIGNS.values() else ("", "", plain(label, 60))
+    end = re.split(r"[-.\s]", story)[-1]
+    shorter = (f"{sign} {story}".strip(), f"{sign} {end}".strip(), sign)
     return next((text for text in shorter if text and room_of(text) <= pixels), "")
 
 

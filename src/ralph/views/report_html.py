@@ -19,7 +19,7 @@ from ralph.views.worker_lines import clash_line
 _MOST_FILES = 200
 _MOST_WORKERS = 64
 _WIDE = ("gantt", "forecast")
-_PAGE, _COLUMN, _PHONE = 920, 420, 360
+_PAGE, _COLUMN, _PHONE = 920, 390, 360
 """Pixels a chart is drawn for."""
 _STYLE = """
 :root{color-scheme:light dark;--text:#1f2328;--dim:#59636e;--line:#d1d9e0;--page:#fff;--box:#f6f8fa;
@@ -37,18 +37,18 @@ p{margin:.4rem 0}code{font:.85em ui-monospace,monospace}ul{margin:.3rem 0;paddin
 .box{border:1px solid var(--line);border-radius:.5rem;padding:.7rem 1rem;margin:.6rem 0;background:var(--box)}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.2rem 1rem;margin:1rem 0}dt{color:var(--dim)}dd{margin:0}
 table{border-collapse:collapse;width:100%}td{padding:.1rem .6rem .1rem 0;vertical-align:top}
-td.id{white-space:nowrap;width:1%}
+td.id{white-space:nowrap;width:1%}td.id:last-child{text-align:right;padding-right:0}
 th{text-align:left;font-weight:600;padding:.1rem .6rem .1rem 0;vertical-align:bottom}
 figure{margin:0;min-width:0}figure svg{display:block;max-width:100%;height:auto}figure h3{margin:.6rem 0 .2rem}
 .charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,24rem),1fr));gap:1rem 1.5rem}
 .charts .wide{grid-column:1/-1}.charts svg{width:100%}
 figure details{font-size:.85em;margin:.3rem 0}figure table{display:block;overflow-x:auto}
-figure td{white-space:nowrap}.narrow{display:none}summary{cursor:pointer;color:var(--dim)}
+figure :is(td,th){white-space:nowrap}.narrow{display:none}summary{cursor:pointer;color:var(--dim)}
 @media screen and (max-width:40rem){body{padding:1rem .75rem}.broad{display:none}.narrow{display:block}
 dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}}
 @media print{:root{--text:#000;--dim:#444;--line:#bbb;--page:#fff;--box:#fff;--good:#060;--bad:#900;--warn:#640}
 body{max-width:none;padding:0;font-size:11pt}.box,figure,tr{break-inside:avoid}h2,h3{break-after:avoid}
-.bar,svg{print-color-adjust:exact}.charts svg{max-width:100%}figure details{display:none}
+.bar,svg{print-color-adjust:exact}.charts{grid-template-columns:1fr 1fr}.charts svg{max-width:100%}figure details{display:none}
 @page{margin:15mm}}
 """
 _CLASSES = {"done": "good", OPEN_FINDINGS: "warn", "unproven": "warn", "failed": "bad", "blocked": "warn"}

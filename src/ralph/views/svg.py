@@ -145,8 +145,8 @@ class Pen:
 
     @property
     def head(self) -> float:
-        """The room for the heading. A page has its own."""
-        return 26 if self.theme is Theme.AUTO else 10
+        """The room for the heading, which a page has itself, and for a label above the highest figure."""
+        return 34 if self.theme is Theme.AUTO else 18
 
     def heading(self, title: str) -> list[Svg]:
         return [self.text(12, 15, title, font_weight="600")] if self.theme is Theme.AUTO else []
