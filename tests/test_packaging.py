@@ -81,6 +81,7 @@ def test_the_environment_is_the_locked_one() -> None:
     assert {name: Version(version(name)) for name in tools} == {name: pins()[name] for name in tools}
 
 
+LARGEST_WHEEL = 2_000_000
 # --- the wheel -------------------------------------------------------------------------------------------------------
 
 
@@ -100,10 +101,19 @@ def test_the_wheel_has_every_file_of_the_package(wheel: zipfile.ZipFile) -> None
     assert "ralph/py.typed" in shipped
 
 
+def test_the_wheel_is_small_pure_python_and_has_the_man_pages(wheel: zipfile.ZipFile) -> None:
+    from ralph.cli.table import shown
+
+    assert Path(str(wheel.filename)).name.endswith("-py3-none-any.whl")
+    assert Path(str(wheel.filename)).stat().st_size <= LARGEST_WHEEL
+    pages = {name.rpartition("/share/man/man1/")[2] for name in wheel.namelist() if ".data/" in name}
+    assert pages == {"ralph.1", *(f"ralph-{name}.1" for name in shown())}
+
+
 def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     from ralph import __version__
 
-    (folder,) = {name.split("/")[0] for name in wheel.namelist()} - {"ralph"}
+    folder = f"ralph_loop_engine-{__version__}.dist-info"
     metadata = wheel.read(f"{folder}/METADATA").decode()
     assert "Name: ralph-loop-engine\n" in metadata
     assert f"Version: {__version__}\n" in metadata

@@ -8,9 +8,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import tree_sitter_powershell
+from tree_sitter import Language, Parser
 
 from ralph.cli.grammar import Argument, Command, Kind, Option, Value, read_all
-from ralph.cli.shells import bash, fish, zsh
+from ralph.cli.shells import bash, fish, powershell, zsh
 from ralph.cli.table import shown
 from support.cli import ralph
 
@@ -158,8 +160,9 @@ def test_zsh_takes_the_script_for_a_completion_function(place: Path) -> None:
 def test_bash_completes_the_real_commands(place: Path) -> None:
     real = read_all()
     assert ask_bash("ralph |", place, real) == set(shown())
-    assert ask_bash("ralph completion |", place, real) == {"bash", "zsh", "fish"}
-    assert ask_bash("ralph config completion |", place, real) == {"bash", "zsh", "fish"}
+    shells = {"bash", "zsh", "fish", "powershell"}
+    assert ask_bash("ralph completion |", place, real) == shells
+    assert ask_bash("ralph config completion |", place, real) == shells
     assert ask_bash("ralph proof |", place, real) == {"audit", "exam", "US-001", "US-002"}
     assert "--search" in ask_bash("ralph learnings |--", place, real)
     assert {"list", "show", "done"} <= ask_bash("ralph task |", place, real)
@@ -172,6 +175,17 @@ def test_the_command_prints_a_script_the_shell_accepts(shell: str, tmp_path: Pat
     assert done.code == 0, done.err
     if program := shutil.which(shell):
         subprocess.run([program, "-n"], input=done.out, text=True, check=True)
+
+
+@pytest.mark.parametrize("grammar", [SAMPLE, read_all()], ids=["sample", "real"])
+def test_the_script_for_powershell_is_well_formed(grammar: Command) -> None:
+    """PowerShell itself is not run by any test."""
+    text = powershell.script(grammar)
+    tree = Parser(Language(tree_sitter_powershell.language())).parse(text.encode())
+    assert not tree.root_node.has_error
+    assert "$global:RalphCommands['task'] = @(" in text
+    keys = [line.partition(" = ")[0] for line in text.splitlines() if line.startswith("$global:") and "['" in line]
+    assert len(keys) == len(set(keys))
 
 
 def test_an_unknown_shell_is_a_usage_error(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ See what happened: history
   report             report                     show what a run did: stories, commits, cost, questions  runs report
   record             record                     make an animated picture of a run: SVG, asciicast or GIF
   log                log                        show the events of a run  runs log
+  ui                 ui                         show a run on the whole terminal, and act on it
   serve              serve                      show the runs of this machine in a browser
   explain            explain:explain_run        explain why a run ended and what to do next  runs explain
   explain circuit    explain:show_circuit       show the circuit breakers of a run  circuit, runs circuit
@@ -91,7 +92,8 @@ Setup: setup
   config unset       config:change              remove a key from a config file
   config schema      config:schema              print a JSON Schema of the config files
   config paths       config:paths               print the files and folders Ralph uses  paths
-  config completion  help:completion            print a completion script for bash, zsh or fish  completion
+  config completion  help:completion            print a completion script for bash, zsh, fish or PowerShell  completion
+  config man         help:man                   write the man pages
   trust              trust                      review and trust the commands of a workspace
   doctor             doctor:check_machine       check this machine
   doctor preflight   doctor:check_run           check everything a run needs, without starting one  preflight

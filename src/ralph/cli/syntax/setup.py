@@ -333,5 +333,18 @@ def config_completion(parser: ArgumentParser) -> None:
       eval "$(ralph config completion bash)"                          # in ~/.bashrc
       ralph config completion zsh > "${fpath[1]}/_ralph"              # once, in zsh
       ralph config completion fish > ~/.config/fish/completions/ralph.fish
+      ralph config completion powershell >> $PROFILE                  # once, in PowerShell
     """
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="your shell")
+    parser.add_argument("shell", choices=("bash", "zsh", "fish", "powershell"), help="your shell")
+
+
+def config_man(parser: ArgumentParser) -> None:
+    """Write the man pages, one for `ralph` and one for each command.
+
+    A package of a Linux distribution, Homebrew and `pipx` bring them along. For other
+    installations, write them to a folder that `man` searches.
+
+    examples:
+      ralph config man ~/.local/share/man/man1    then: man ralph-run
+    """
+    parser.add_argument("folder", metavar="DIR", help="the folder; created if needed")
