@@ -12,6 +12,7 @@ _ESCAPES = lazy_pattern(
     r"|(?:\x1b[\]PX^_]|[\x90\x98\x9d-\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)?"
     r"|\x1b[ -/]*[0-~]?"
 )
+_COLOURS = lazy_pattern(r"\x1b\[[0-?]*[ -/]*[@-~]")
 _LETTER = "[\u0590-\u1fff\u2190-\ufdff\ufe70-\ufefe\U00010000-\U000dffff]"
 # Control characters except tab and newline; bidirectional overrides, which make a line read as another one; and all
 # other characters that nobody sees but a model reads: zero width, fillers, tags, variation selectors. Joiners stay
@@ -33,6 +34,11 @@ def revealed(text: str) -> str:
     """The text with invisible characters as `<U+202E>`: a reviewer has to see that a change adds them."""
     text = text.replace("\r\n", "\n")
     return _INVISIBLE.sub(lambda found: f"<U+{ord(found[0]):04X}>", text)
+
+
+def shown(text: str) -> str:
+    """`revealed`, but colours, which are in the output of most tools, are dropped."""
+    return text if text.isascii() and text.isprintable() else revealed(_COLOURS.sub("", text))
 
 
 _COMMENT = lazy_pattern(r"(```.*?```|`[^`\n]+`)|<!--.*?-->\n?", re.DOTALL)

@@ -5,7 +5,6 @@ Pure. Text in them comes from agents, plans and repositories: `plain` shows what
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -17,7 +16,7 @@ from ralph.core.history import History
 from ralph.core.money import MICROS, rooms
 from ralph.core.proof import Grade
 from ralph.core.rules import Limits
-from ralph.core.text import revealed
+from ralph.core.text import shown
 from ralph.core.verdict import Kind
 from ralph.engine.decide import cap
 from ralph.report.explain import tell_standing
@@ -33,7 +32,6 @@ Document = dict[str, Any]
 LIVE = (Standing.RUNNING, Standing.PAUSED, Standing.WAITING)
 _MOST_SPANS = 5000
 _HOUR = 3600.0
-_COLOURS = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 class LiveSession(Protocol):
@@ -117,12 +115,6 @@ class Difference(Struct, frozen=True):
 def plain(value: Any) -> Any:
     """As plain data. Colours are dropped; every other character that nobody sees is shown, as `<U+202E>`."""
     return _shown(msgspec.to_builtins(value, enc_hook=str))
-
-
-def shown(text: str) -> str:
-    if text.isascii() and text.isprintable():
-        return text
-    return revealed(_COLOURS.sub("", text))
 
 
 def _shown(value: Any) -> Any:

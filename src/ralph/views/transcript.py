@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from ralph.core.agent import AgentEvent, Compacting, Init, Limit, Result, Retry, Text, ToolResult, ToolUse
 from ralph.core.events import AgentSaid, AgentStarted, RunStarted
-from ralph.core.text import clean, one_line, plural
+from ralph.core.text import one_line, plural, shown
 from ralph.host.redaction import redact
 from ralph.journal.records import read
 from ralph.state.names import RAW
@@ -166,4 +166,4 @@ class Entries:
 
 def _shown(text: str) -> tuple[str, bool]:
     """Cut before it is cleaned: a client may print a gigabyte on one line."""
-    return redact(clean(text[:LONGEST])), len(text) > LONGEST
+    return redact(shown(text[:LONGEST])), len(text) > LONGEST

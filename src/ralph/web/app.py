@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 
+from anyio.to_thread import run_sync
+from starlette.requests import Request
+from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -18,6 +21,15 @@ _RUN = "/api/runs/{run}"
 _ATTEMPT = f"{_RUN}/attempts/{{number}}"
 
 
+def _heavy(handler: Callable[[Request], Response]) -> Callable[[Request], Awaitable[Response]]:
+    """What reads many megabytes or starts git. A few at once, so that the threads are left to the others."""
+
+    async def answer(request: Request) -> Response:
+        return await run_sync(handler, request, limiter=to.site_of(request).heavy)
+
+    return answer
+
+
 def _routes() -> list[Route]:
     return [
         Route("/", to.page),
@@ -28,19 +40,19 @@ def _routes() -> list[Route]:
         Route(f"{_RUN}/stream", to.run_stream),
         Route(f"{_RUN}/stories/{{story:path}}", to.story),
         Route(_ATTEMPT, to.attempt),
-        Route(f"{_ATTEMPT}/diff", to.diff),
-        Route(f"{_ATTEMPT}/transcript", to.attempt_transcript),
+        Route(f"{_ATTEMPT}/diff", _heavy(to.diff)),
+        Route(f"{_ATTEMPT}/transcript", _heavy(to.attempt_transcript)),
         Route(f"{_ATTEMPT}/checks/{{check}}", to.attempt_check),
         Route(f"{_RUN}/checks", to.run_checks),
         Route(f"{_RUN}/checks/{{check}}", to.run_check),
         Route(f"{_RUN}/events", to.events),
         Route(f"{_RUN}/timeline", to.timeline),
         Route(f"{_RUN}/charts/{{name}}.svg", to.chart),
-        Route(f"{_RUN}/journal", to.journal),
+        Route(f"{_RUN}/journal", _heavy(to.journal)),
         Route(f"{_RUN}/acts", to.act, methods=["POST"]),
         Route("/api/compare", to.comparison),
         Route("/api/compare/charts/{name}.svg", to.compare_chart),
-        Route("/report/{run}", to.report),
+        Route("/report/{run}", _heavy(to.report)),
         Route("/metrics", to.metrics),
     ]
 

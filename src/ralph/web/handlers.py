@@ -20,6 +20,7 @@ from starlette.responses import Response
 
 from ralph.core.errors import BadData, LockHeld, RalphError
 from ralph.core.events import Record
+from ralph.core.text import shown
 from ralph.host.files import open_state
 from ralph.host.redaction import redact
 from ralph.journal.records import read
@@ -33,7 +34,6 @@ from ralph.views.documents import (
     attempt_document,
     check_lines,
     compare_document,
-    shown,
     story_document,
     timeline_document,
 )

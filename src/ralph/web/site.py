@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
 
+from anyio import CapacityLimiter
 from starlette.responses import Response
 
 from ralph.web.access import Refused
@@ -41,3 +42,4 @@ class Site:
     def __init__(self, env: Mapping[str, str], feeds: Feeds, home: Home, streams: Streams) -> None:
         self.env, self.feeds, self.home, self.streams = env, feeds, home, streams
         self.static = Static()
+        self.heavy = CapacityLimiter(4)
