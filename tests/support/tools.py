@@ -13,10 +13,11 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"
 OTHER_CLIENTS = ROOT / ".venv" / "clients" / "node_modules" / ".bin"
+AXE = ROOT / ".venv" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 OPTIONAL = frozenset({"codex", "goose", "srt"})
 """Clients, and a sandbox, for which there may be no package here, so not even `--everything` insists on them."""
-PACKAGES = frozenset({"ray"})
-"""Python packages of our extras. `scripts/test --everything` installs them."""
+PACKAGES = frozenset({"playwright", "ray"})
+"""Python packages that are large. `scripts/test --everything` installs them."""
 EVERYTHING = "TEST_EVERYTHING"
 QUICK = "TEST_QUICK"
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
@@ -28,6 +29,8 @@ def is_installed(tool: str) -> bool:
         return (OTHER_CLIENTS / tool).exists()
     if tool in PACKAGES:
         return importlib.util.find_spec(tool) is not None
+    if tool == "axe-core":
+        return AXE.exists()
     return CLIENT.exists() if tool == "claude" else shutil.which(tool) is not None
 
 
