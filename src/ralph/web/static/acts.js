@@ -5,8 +5,6 @@
 import { byId, h, patch } from "./dom.js";
 import * as server from "./server.js";
 
-const READ_ONLY = "This server was started with --read-only.";
-
 /** Said once, also by a screen reader; `tone` is good or bad. */
 export function tell(message, tone = "good", hint = "") {
   const toast = document.createElement("div");
@@ -30,30 +28,24 @@ export async function perform(run, act) {
   }
 }
 
-/** `acts`: the verbs that are possible now; a button of another verb is not shown. */
-export function button({ run, verb, label, readOnly, tone = "", onclick, describedBy }) {
-  const reason = readOnly ? READ_ONLY : undefined;
-  return h("button", { type: "button", key: `act-${verb}-${run}`, class: `act ${tone}`, disabled: readOnly || undefined, title: reason,
-    "data-verb": verb, "aria-describedby": describedBy, onclick: onclick ?? (() => perform(run, { verb })) }, label);
+export function button({ run, verb, label, tone = "", onclick }) {
+  return h("button", { type: "button", key: `act-${verb}-${run}`, class: `act ${tone}`, "data-verb": verb, onclick: onclick ?? (() => perform(run, { verb })) }, label);
 }
 
-export const readOnlyNote = (readOnly) => (readOnly ? h("p", { class: "note" }, `Read-only: ${READ_ONLY} Nothing can be changed from here.`) : null);
+export const readOnlyNote = (readOnly) => (readOnly ? h("p", { class: "note" }, "Read-only: the server was started with --read-only.") : null);
 
-/** A question with an answer box. What is typed stays when the page is drawn again. */
-export function answerBox(run, story, { readOnly, label = `Answer for ${story || "the run"}`, verb = "answer", send = "Send the answer", placeholder = "" }) {
-  const id = `box-${verb}-${run}-${story}`.replace(/[^\w-]/g, "_");
+/** An answer to a question. What is typed stays when the page is drawn again. */
+export function answerBox(run, story) {
+  const id = `box-${run}-${story}`.replace(/[^\w-]/g, "_");
   return h("form", { key: id, class: "box", onsubmit: async (event) => {
     event.preventDefault();
     const field = event.target.elements.text;
-    if (!field.value.trim()) {
-      field.focus();
-      return;
-    }
-    if (await perform(run, { verb, story, text: field.value })) field.value = "";
+    if (!field.value.trim()) field.focus();
+    else if (await perform(run, { verb: "answer", story, text: field.value })) field.value = "";
   } },
-  h("label", { for: id }, label),
-  h("textarea", { id, name: "text", rows: "2", placeholder, disabled: readOnly || undefined, title: readOnly ? READ_ONLY : undefined }),
-  h("button", { type: "submit", class: "act main", "data-verb": verb, disabled: readOnly || undefined, title: readOnly ? READ_ONLY : undefined }, send));
+  h("label", { for: id }, `Answer for ${story || "the run"}`),
+  h("textarea", { id, name: "text", rows: "2" }),
+  h("button", { type: "submit", class: "act main", "data-verb": "answer" }, "Send the answer"));
 }
 
 /**

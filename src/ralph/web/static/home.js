@@ -21,7 +21,6 @@ export class Home {
     this.workspace = "";
     this.most = MOST;
     this.picked = [];
-    this.retrying = new Set();
   }
 
   start() {
@@ -52,11 +51,12 @@ export class Home {
     return [
       h("div", { class: "head" }, h("h1", { tabindex: "-1" }, "Runs"), host ? h("p", { class: "soft" }, `on ${host}`) : null),
       acts.readOnlyNote(this.found.read_only),
-      h("section", { key: "live", "aria-labelledby": "live" }, h("h2", { id: "live" }, "Running ", h("span", { class: "count" }, live.length)),
-        live.length ? h("div", { class: "cards" }, live.map((run) => this.card(run))) : h("p", { class: "empty" }, "Nothing is running.")),
-      h("section", { key: "waiting", "aria-labelledby": "waiting" },
-        h("h2", { id: "waiting" }, "Waiting for you ", h("span", { class: `count ${waiting.length ? "warn" : ""}` }, waiting.length)),
-        waiting.length ? h("ul", { class: "waiting" }, waiting.map((each) => this.waiting(each))) : h("p", { class: "empty" }, "Nothing waits for you.")),
+      live.length || waiting.length ? null : h("p", { key: "idle", class: "empty" }, "Nothing is running, and nothing waits for you."),
+      live.length ? h("section", { key: "live", "aria-labelledby": "live" }, h("h2", { id: "live" }, "Running ", h("span", { class: "count" }, live.length)),
+        h("div", { class: "cards" }, live.map((run) => this.card(run)))) : null,
+      waiting.length ? h("section", { key: "waiting", "aria-labelledby": "waiting" },
+        h("h2", { id: "waiting" }, "Waiting for you ", h("span", { class: "count warn" }, waiting.length)),
+        h("ul", { class: "waiting" }, waiting.map((each) => this.waiting(each)))) : null,
       h("section", { key: "all", "aria-labelledby": "all" }, h("h2", { id: "all" }, "All runs ", h("span", { class: "count" }, runs.length)), this.all(runs)),
     ];
   }
@@ -74,24 +74,26 @@ export class Home {
         fact("tokens", tokens(run.tokens)),
         fact("cost", money(run.cost_usd, run.is_estimated)),
       ], "facts small"),
-      h("div", { class: "acts" }, verbs.map(([verb, label]) => acts.button({ run: run.run, verb, label, readOnly: this.found.read_only })),
-        h("a", { class: "act", href: runLink(run.run) }, "Watch")));
+      this.found.read_only ? null : h("div", { class: "acts" }, verbs.map(([verb, label]) => acts.button({ run: run.run, verb, label }))));
   }
 
   waiting(each) {
     const run = this.found.runs.find((card) => card.run === each.run);
     const [sign, word] = KINDS[each.kind] ?? ["warn", each.kind];
-    const readOnly = this.found.read_only;
     const where = run ? `${run.plan}, ${folder(run.workspace)}` : each.run;
     return h("li", { key: `${each.run} ${each.kind} ${each.story}`, class: `wait ${each.kind}` },
       h("div", { class: "row" },
         h("p", null, icon(sign), " ", each.story ? h("a", { href: storyLink(each.run, each.story) }, each.story) : "The run", ` ${each.story ? word : "is paused"}`),
         h("a", { class: "soft", href: runLink(each.run) }, where)),
       each.story ? h("p", { class: "said" }, each.text || "no reason is recorded") : null,
-      each.kind === "question" ? acts.answerBox(each.run, each.story, { readOnly }) : null,
-      each.kind === "failed" ? h("div", { class: "acts" }, acts.button({ run: each.run, verb: "retry", label: `Retry ${each.story}`, readOnly,
-        onclick: () => acts.perform(each.run, { verb: "retry", story: each.story }) })) : null,
-      each.kind === "paused" ? h("div", { class: "acts" }, acts.button({ run: each.run, verb: "resume", label: "Resume", readOnly, tone: "main" })) : null);
+      this.found.read_only ? null : this.remedy(each));
+  }
+
+  remedy(each) {
+    const press = (verb, label, act) => h("div", { class: "acts" }, acts.button({ run: `${each.run}-${each.story}`, verb, label, tone: "main", onclick: () => acts.perform(each.run, act) }));
+    if (each.kind === "question") return acts.answerBox(each.run, each.story);
+    if (each.kind === "failed") return press("retry", `Retry ${each.story}`, { verb: "retry", story: each.story });
+    return each.kind === "paused" ? press("resume", "Resume", { verb: "resume" }) : null;
   }
 
   filtered(runs) {
@@ -132,7 +134,7 @@ export class Home {
       { name: "Plan", cell: (run) => [h("a", { href: runLink(run.run) }, run.plan || run.run), h("small", { title: run.workspace }, folder(run.workspace))] },
       { name: "Standing", cell: (run) => standingChip(run) },
       { name: "Stories", cell: (run) => h("span", { class: "withbar" }, `${run.done}/${run.total}`, bar(run.done, run.total, "stories done"), run.failed ? h("small", null, `${run.failed} failed`) : null) },
-      { name: "Proof", cell: (run) => h("span", { class: "chips" }, Object.entries(run.grades).map(([grade, count]) => h("span", { class: "graded" }, `${count} `, gradeChip(grade)))) },
+      { name: "Proof", cell: (run) => !Object.keys(run.grades).length ? null : h("span", { class: "chips" }, Object.entries(run.grades).map(([grade, count]) => h("span", { class: "graded" }, `${count} `, gradeChip(grade)))) },
       { name: "Iterations", class: "number", cell: (run) => String(run.iterations) },
       { name: "Tokens", class: "number", cell: (run) => tokens(run.tokens) },
       { name: "Cost", class: "number", cell: (run) => money(run.cost_usd, run.is_estimated) },

@@ -5,15 +5,16 @@ import * as server from "./server.js";
 
 /**
  * A table that becomes a list of cards on a phone. Its roles are written out, because a browser forgets them when the
- * style sheet makes blocks of its rows. `columns`: name, cell(row), class.
+ * style sheet makes blocks of its rows. `columns`: name, cell(row), class; a cell of null is empty.
  */
 export function table(caption, columns, rows, { key, rowClass, empty = "", isHidden = true } = {}) {
   if (!rows.length && empty) return h("p", { class: "empty" }, empty);
   const head = h("tr", { role: "row" }, columns.map((each) =>
     h("th", { scope: "col", role: "columnheader", class: each.class ?? "" }, each.name)));
   const body = rows.map((row) => h("tr", { role: "row", key: key?.(row), class: rowClass?.(row) ?? "" }, columns.map((each, at) => {
-    const cell = { role: at ? "cell" : "rowheader", scope: at ? undefined : "row", class: each.class ?? "", "data-label": each.name };
-    return h(at ? "td" : "th", cell, each.cell(row));
+    const content = each.cell(row);
+    const name = content === null ? `${each.class ?? ""} blank` : each.class ?? "";
+    return h(at ? "td" : "th", { role: at ? "cell" : "rowheader", scope: at ? undefined : "row", class: name, "data-label": each.name }, content);
   })));
   return h("table", { role: "table" },
     h("caption", { class: isHidden ? "unseen" : "" }, caption),
@@ -67,13 +68,23 @@ function strip(node) {
 
 /**
  * A chart that the server draws. It is asked for again when `version` changes; the old picture stays until the new one
- * is there, so that nothing jumps. `pick` hears which iteration a person chose.
+ * is there, so that nothing jumps. `pick` hears which iteration a person chose; one narrower than `least` scrolls.
  */
-export function chart({ key, path, version, title, note = "", pick = null, alternative = null }) {
+export function chart({ key, path, version, title, note = "", least = 280, pick = null, alternative = null }) {
   return h("figure", { key, class: "chart" },
     h("figcaption", null, h("h3", null, title), note ? h("p", null, note) : null),
-    h("div", { class: "picture", own: true, tabindex: "0", role: "group", "aria-label": title, update: (node) => draw(node, path, version, pick) }),
+    h("div", { class: "picture", own: true, tabindex: "0", role: "group", "aria-label": title, mount: follow, update: (node) => node.clientWidth && draw(node, `${path}&width=${Math.max(node.clientWidth, least)}`, version, pick) }),
     alternative);
+}
+
+/** A picture is drawn for the width it has, so that its letters keep their size. */
+function follow(node) {
+  let width = node.clientWidth;
+  new ResizeObserver(() => {
+    if (node.clientWidth === width) return;
+    width = node.clientWidth;
+    node.dispatchEvent(new CustomEvent("stale", { bubbles: true }));
+  }).observe(node);
 }
 
 const MOST_OFTEN = 2500; // milliseconds between two pictures of a run under way

@@ -79,23 +79,22 @@ export function head(feed, { tab = null, crumb = null } = {}) {
       h("div", { class: "head" }, h("h1", { tabindex: "-1" }, doc.plan || id), standingChip(doc), actsOf(feed)),
       h("p", { class: "soft" }, facts),
       acts.readOnlyNote(doc.read_only),
-      h("nav", { class: "tabs", "aria-label": "Parts of the run" }, TABS.map(([name, label]) =>
+      h("nav", { class: "tabs", "aria-label": "Parts of the run" }, TABS.filter(([name]) => name !== "live" || feed.isLive || tab === "live").map(([name, label]) =>
         h("a", { key: name, href: runLink(id, name), "aria-current": tab === name ? "page" : undefined }, label)),
       h("a", { key: "report", href: `/report/${id}` }, "Report"))]);
 }
 
 function actsOf(feed) {
   const { doc, id } = feed;
-  const readOnly = doc.read_only;
-  const can = (verb) => doc.acts.includes(verb) || (readOnly && feed.isLive);
+  const can = (verb) => doc.acts.includes(verb);
   const wish = doc.wish ?? {};
   const pending = wish.now ? "stopping now" : wish.stop ? "stops after this iteration" : wish.pause && doc.standing !== "paused" ? "pauses after this iteration" : "";
   return h("div", { class: "acts", key: "acts" },
     pending && feed.isLive ? h("span", { class: "chip warn" }, icon("wait"), h("span", null, pending)) : null,
-    can("pause") && !wish.pause ? acts.button({ run: id, verb: "pause", label: "Pause", readOnly }) : null,
-    can("resume") && (wish.pause || doc.standing === "paused") ? acts.button({ run: id, verb: "resume", label: "Resume", readOnly, tone: "main" }) : null,
-    can("stop") || can("stop-now") ? acts.button({ run: id, verb: "stop", label: "Stop …", readOnly, onclick: () => acts.stop(id, doc.acts) }) : null,
-    doc.acts.includes("note") || readOnly ? acts.button({ run: id, verb: "note", label: "Note …", readOnly, onclick: () => acts.note(id) }) : null);
+    can("pause") && !wish.pause ? acts.button({ run: id, verb: "pause", label: "Pause" }) : null,
+    can("resume") && (wish.pause || doc.standing === "paused") ? acts.button({ run: id, verb: "resume", label: "Resume", tone: "main" }) : null,
+    can("stop") || can("stop-now") ? acts.button({ run: id, verb: "stop", label: "Stop …", onclick: () => acts.stop(id, doc.acts) }) : null,
+    can("note") ? acts.button({ run: id, verb: "note", label: "Note …", onclick: () => acts.note(id) }) : null);
 }
 
 export class Run {
@@ -169,8 +168,8 @@ export class Run {
       facts([
         fact("done", `${doc.done}/${doc.total}`, bar(doc.done, doc.total, "stories done")),
         fact("proof", grades.length ? h("span", { class: "chips" }, grades.map(([grade, count]) => h("span", { class: "graded" }, `${count} `, gradeChip(grade)))) : "none yet"),
-        fact("iterations", `${doc.iterations}${doc.max_iterations ? `/${doc.max_iterations}` : ""}`, `${plural(doc.accepted, "time")} accepted, ${refused} not`),
-        fact("accepted", percent(doc.acceptance_rate), "of the iterations that count"),
+        fact("iterations", String(doc.iterations)),
+        fact("accepted", percent(doc.acceptance_rate), `${plural(doc.accepted, "iteration")}, ${refused} not`),
         fact("cost", money(doc.cost_usd, doc.is_estimated, doc.unknown_costs), doc.is_estimated ? "partly estimated" : doc.unknown_costs ? `${plural(doc.unknown_costs, "session")} of unknown cost` : ""),
         fact("tokens", tokens(doc.tokens_total), `${tokens(doc.tokens?.output ?? 0)} written`),
         fact("time", duration(took), `agents ${duration(doc.agent_seconds)}`),
@@ -184,7 +183,7 @@ export class Run {
     return h("section", { key: "questions", "aria-labelledby": "questions" }, h("h2", { id: "questions" }, "Waiting for you"),
       h("ul", { class: "waiting" }, asked.map(([story, text]) => h("li", { key: story, class: "wait question" },
         h("p", null, icon("ask"), " ", h("a", { href: storyLink(doc.run, story) }, story), " asks"),
-        h("p", { class: "said" }, text), acts.answerBox(doc.run, story, { readOnly: doc.read_only })))));
+        h("p", { class: "said" }, text), doc.read_only ? null : acts.answerBox(doc.run, story)))));
   }
 
   now(doc) {
@@ -222,12 +221,12 @@ export class Run {
     const columns = [
       { name: "Story", cell: (each) => h("a", { class: "story", href: storyLink(doc.run, each.id) }, h("b", null, each.id), " ", h("span", null, each.title)) },
       { name: "State", cell: (each) => [stateChip(each.state), each.why ? h("small", { class: "why", title: each.why }, each.why) : null] },
-      { name: "Proof", cell: (each) => gradeChip(each.grade) ?? h("span", { class: "soft" }, "–") },
-      { name: "Findings", class: "number", cell: (each) => (each.open_findings ? `${each.open_findings} open` : h("span", { class: "soft" }, "–")) },
+      { name: "Proof", cell: (each) => gradeChip(each.grade) },
+      { name: "Findings", class: "number", cell: (each) => (each.open_findings ? `${each.open_findings} open` : null) },
       { name: "Attempts", class: "number", cell: (each) => String(each.attempts) },
-      { name: "Time", class: "number", cell: (each) => (each.seconds ? duration(each.seconds) : "–") },
-      { name: "Tokens", class: "number", cell: (each) => (each.tokens ? tokens(each.tokens) : "–") },
-      { name: "Cost", class: "number", cell: (each) => (each.cost_usd === null ? "–" : money(each.cost_usd, each.is_estimated)) },
+      { name: "Time", class: "number", cell: (each) => (each.seconds ? duration(each.seconds) : null) },
+      { name: "Tokens", class: "number", cell: (each) => (each.tokens ? tokens(each.tokens) : null) },
+      { name: "Cost", class: "number", cell: (each) => (each.cost_usd === null ? null : money(each.cost_usd, each.is_estimated)) },
     ];
     return h("section", { key: "stories", "aria-labelledby": "stories" },
       h("div", { class: "row" }, h("h2", { id: "stories" }, "Stories ", h("span", { class: "count" }, doc.stories.length)),
@@ -254,7 +253,7 @@ export class Run {
 
   timeline(doc) {
     return h("section", { key: "timeline", "aria-labelledby": "timeline" }, h("h2", { id: "timeline" }, "Timeline"),
-      this.chart("gantt", "Work, reviews, checks and waits over time", "", { pick: (number) => this.app.go(this.linkTo(number)), alternative:
+      this.chart("gantt", "Work, reviews, checks and waits over time", "", { least: 560, pick: (number) => this.app.go(this.linkTo(number)), alternative:
         fold("as-table", "The iterations as a table", this.iterations(doc)) }));
   }
 
@@ -274,9 +273,9 @@ export class Run {
     });
     const columns = [
       { name: "Iteration", cell: (each) => h("a", { href: this.linkTo(each.iteration) }, String(each.iteration)) },
-      { name: "Story", cell: (each) => each.story || "–" },
+      { name: "Story", cell: (each) => each.story || null },
       { name: "Mode", cell: (each) => each.mode },
-      doc.workers.length ? { name: "Worker", class: "number", cell: (each) => String(each.worker || "–") } : null,
+      doc.workers.length ? { name: "Worker", class: "number", cell: (each) => (each.worker ? String(each.worker) : null) } : null,
       { name: "Verdict", cell: (each) => verdictChip(each.verdict) },
       { name: "Start", cell: (each) => time(each.since, clock) },
       { name: "Time", class: "number", cell: (each) => duration((each.until ?? this.feed.now) - each.since) },
@@ -295,7 +294,7 @@ export class Run {
   }
 
   notes(doc) {
-    return doc.notes.length ? h("section", { key: "notes", "aria-labelledby": "notes" }, h("h2", { id: "notes" }, "Notes"), h("ul", null, doc.notes.map((text) => h("li", null, text)))) : null;
+    return doc.notes.length ? h("section", { key: "notes", "aria-labelledby": "notes" }, h("h2", { id: "notes" }, "Notices"), h("ul", null, doc.notes.map((text) => h("li", null, text)))) : null;
   }
 
   charts() {
@@ -308,8 +307,8 @@ export class Run {
         this.chart("cost", "Cost", "in US dollars"),
         this.chart("tokens", "Tokens", ""),
         this.chart("acceptance", "Accepted iterations", ""),
-        this.chart("forecast", "Forecast", forecast && forecast.stories ? `from ${plural(forecast.samples ?? 0, "finished story")} of this workspace; the band reaches from the median to the 90th percentile` : "")),
-      h("section", { key: "figures-table" }, h("h2", null, "The figures as a table"), this.iterations(doc)),
+        this.chart("forecast", "Forecast", this.feed.isLive && forecast?.stories ? `from ${plural(forecast.samples ?? 0, "finished story")} of this workspace; the band reaches from the median to the 90th percentile` : "")),
+      fold("figures-table", "The figures as a table", this.iterations(doc)),
     ];
   }
 
@@ -323,7 +322,7 @@ export class Run {
             this.rows.activate(this.rows.total - 1);
             this.rows.isFollowing = true;
           } }, "Latest"))),
-      h("p", { key: "how", class: "soft" }, "Arrow keys, Page up and down, Home and End move through the list; the line that is chosen is shown in full below. It follows the run while its end is in view."),
+      h("p", { key: "how", class: "soft" }, "Choose a line, with the arrow keys too, to see all of it below."),
       h("div", { key: "rows", class: "rows", id: "rows", own: true, mount: (node) => {
         this.rows = new Rows(node, {
           label: "Events", columns: 4, fetch: (start, count) => server.events(id, start, count), fill: fillEvent,

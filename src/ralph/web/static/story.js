@@ -91,25 +91,24 @@ export class Story {
       return h("div", { key: "head", class: "head" }, h("h1", { tabindex: "-1" }, `Iteration ${attempt.iteration}: ${attempt.mode} ${attempt.title}`), verdictChip(attempt.verdict));
     }
     const { doc, id } = this.feed;
-    const readOnly = doc.read_only;
     const can = (verb) => this.found.acts.includes(verb);
     const question = doc.questions[story.id];
     return h("div", { key: "head", class: "storyhead" },
       h("div", { class: "head" }, h("h1", { tabindex: "-1" }, h("span", { class: "mono" }, story.id), " ", story.title), stateChip(story.state), gradeChip(story.grade)),
       story.grade ? h("p", { class: "soft" }, `${story.grade}: ${MEANING[story.grade] ?? ""}`) : null,
-      acts.readOnlyNote(readOnly),
+      acts.readOnlyNote(doc.read_only),
       story.why && !story.is_asking ? h("p", { class: `callout ${story.state === "failed" ? "bad" : "warn"}` }, story.why) : null,
       question !== undefined ? h("div", { class: "wait question" }, h("p", null, icon("ask"), " The agent asks"), h("p", { class: "said" }, question),
-        can("answer") || readOnly ? acts.answerBox(id, story.id, { readOnly }) : h("p", { class: "soft" }, "Answered; the run reads it before its next iteration.")) : null,
+        can("answer") ? acts.answerBox(id, story.id) : null) : null,
       facts([
         fact("attempts", String(story.attempts)), fact("time", duration(story.seconds)), fact("tokens", tokens(story.tokens)),
         fact("cost", money(story.cost_usd, story.is_estimated)),
         story.depends_on.length ? fact("depends on", h("span", { class: "chips" }, story.depends_on.map((name) => h("a", { href: storyLink(id, name) }, name)))) : null,
       ]),
       h("div", { class: "acts" },
-        can("retry") ? acts.button({ run: id, verb: "retry", label: "Retry", readOnly, tone: "main", onclick: () => acts.perform(id, { verb: "retry", story: story.id }) }) : null,
-        can("skip") ? acts.button({ run: id, verb: "skip", label: "Skip …", readOnly, onclick: () => acts.skip(id, story.id) }) : null,
-        can("note") || readOnly ? acts.button({ run: id, verb: "note", label: "Note …", readOnly, onclick: () => acts.note(id, story.id) }) : null));
+        can("retry") ? acts.button({ run: id, verb: "retry", label: "Retry", tone: "main", onclick: () => acts.perform(id, { verb: "retry", story: story.id }) }) : null,
+        can("skip") ? acts.button({ run: id, verb: "skip", label: "Skip …", onclick: () => acts.skip(id, story.id) }) : null,
+        can("note") ? acts.button({ run: id, verb: "note", label: "Note …", onclick: () => acts.note(id, story.id) }) : null));
   }
 
   findings() {
@@ -127,15 +126,8 @@ export class Story {
         entry.finding.criterion ? h("p", { class: "soft" }, `criterion: ${entry.finding.criterion}`) : null,
         entry.finding.evidence ? h("div", null, h("p", { class: "soft" }, "Evidence"), pre(entry.finding.evidence, `Evidence of ${entry.id}`, "wrapped")) : null,
         entry.reason ? h("p", null, h("span", { class: "soft" }, entry.by_user ? "your reason: " : "reason: "), entry.reason) : null,
-        h("div", { class: "acts" }, this.verdictsOn(entry).map(([verb, label]) =>
-          acts.button({ run: `${id}-${entry.id}`, verb, label: `${label} ${entry.id} …`, readOnly: doc.read_only, onclick: () => acts.decide(id, this.story, entry.id, verb) })))))));
-  }
-
-  verdictsOn(entry) {
-    const both = [["confirm", "Confirm"], ["reject", "Reject"]];
-    const named = entry.acts ?? this.found.finding_acts?.[entry.id];
-    if (named) return both.filter(([verb]) => named.includes(verb));
-    return both.filter(([verb]) => (verb === "reject" ? entry.fate !== "rejected" && entry.fate !== "closed" : !(entry.by_user && ["open", "fixed"].includes(entry.fate))));
+        doc.read_only ? null : h("div", { class: "acts" }, verdictsOn(entry).map(([verb, label]) =>
+          acts.button({ run: `${id}-${entry.id}`, verb, label: `${label} ${entry.id} …`, onclick: () => acts.decide(id, this.story, entry.id, verb) })))))));
   }
 
   attempt(attempt, isOpen) {
@@ -144,7 +136,7 @@ export class Story {
       h("span", { class: "row" }, h("b", null, `${attempt.iteration}. ${attempt.mode}`), attempt.number > 1 ? h("span", { class: "soft" }, `attempt ${attempt.number}`) : null,
         verdictChip(attempt.verdict), gradeChip(attempt.grade)),
       h("span", { class: "headline" }, attempt.headline || (attempt.verdict ? "" : "under way")),
-      h("span", { class: "soft" }, between([moment(attempt.since), duration(took), money(attempt.cost_usd, attempt.is_estimated), attempt.worker && `worker ${attempt.worker}`])));
+      h("span", { class: "soft" }, between([moment(attempt.since), duration(took), money(attempt.cost_usd, attempt.is_estimated), attempt.worker ? `worker ${attempt.worker}` : null])));
     return h("article", { key: attempt.iteration, class: "attempt", id: `attempt-${attempt.iteration}`, "aria-label": `Iteration ${attempt.iteration}: ${attempt.mode}`,
       mount: this.wanted === attempt.iteration ? (node) => requestAnimationFrame(() => node.scrollIntoView()) : undefined },
     fold("all", label, [
@@ -233,7 +225,7 @@ export class Story {
     return h("section", { key: "commit" }, h("h3", null, attempt.commit ? "Commit" : "Kept work"),
       attempt.commit ? h("p", null, h("code", null, attempt.commit.slice(0, 12)), " ", attempt.message.split("\n", 1)[0]) : null,
       attempt.rescue ? h("p", null, "rolled back, and kept as ", h("code", null, attempt.rescue), "; `ralph rescue` brings it back") : null,
-      trailers.length ? h("dl", { class: "trailers" }, trailers.map(([name, values]) => [h("dt", null, name), h("dd", null, values.join(", "))])) : null);
+      trailers.length ? fold("trailers", plural(trailers.length, "trailer"), h("dl", { class: "trailers" }, trailers.map(([name, values]) => [h("dt", null, name), h("dd", null, values.join(", "))]))) : null);
   }
 
   transcript(attempt) {
@@ -317,6 +309,9 @@ function lazy(key, label, load, content, isOpen = false, name = "fold big") {
     if (node.parentElement?.isOpened || isOpen) patchInto(node, content());
   } }));
 }
+
+const verdictsOn = (entry) => [["confirm", "Confirm"], ["reject", "Reject"]].filter(([verb]) =>
+  verb === "reject" ? !["rejected", "closed"].includes(entry.fate) : !(entry.by_user && ["open", "fixed"].includes(entry.fate)));
 
 const oldTests = (proof) => {
   if (proof.changed_expectations.length) return proof.excuse ? "the old tests fail, as the story asks for" : "the old tests fail";
