@@ -112,6 +112,32 @@ def log(parser: ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="print the records, one JSON object per line")
 
 
+def ui(parser: ArgumentParser) -> None:
+    """Show a run on the whole terminal: stories, what the agent does, the diff, checks,
+    reviews, time and cost; and act on it with keys. Without RUN: the run under way,
+    or the last one. Needs the extra `tui`.
+
+    The keys are at the bottom, and `?` explains them. It also edits stories and plans
+    with an agent, so it opens on a plan that has no run yet, too.
+
+    examples:
+      ralph ui                                      the run under way, or the last one
+      ralph ui 20260115-0930                        a run by its ID or a unique prefix of it
+      ralph ui events.jsonl                         a copied journal
+      ralph ui --attach http://127.0.0.1:8750       a run that `ralph serve` shows; the token
+                                                    is in the URL or in RALPH_TOKEN
+    """
+    parser.add_argument(
+        "run",
+        nargs="?",
+        default="",
+        metavar="RUN",
+        help="a run's ID or a unique prefix of it, or the path of a journal",
+    )
+    parser.add_argument("--attach", metavar="URL", help="show a run of another machine, through its `ralph serve`")
+    add_workspace(parser)
+
+
 def serve(parser: ArgumentParser) -> None:
     """Show the runs of this machine in a browser, and act on them. Needs the extra `web`.
 

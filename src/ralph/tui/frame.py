@@ -1,0 +1,124 @@
+"""What every screen may ask of the application: colours, dialogs, messages, and the terminal for another program."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rich.style import Style
+from textual.app import App, SuspendNotSupported
+from textual.screen import Screen
+
+from ralph.core.errors import RalphError
+from ralph.core.ports import PlanRef
+from ralph.core.text import one_line
+from ralph.host.process.programs import edit, run_here
+from ralph.state.clones import users_own
+from ralph.tui.dialogs import Ask, Choice, Write
+from ralph.tui.theme import PLAIN, THEMES, palette
+from ralph.workspace.find import plan_options
+
+_BACK = "\nPress Enter to return to `ralph ui`. "
+
+
+class Frame(App[None]):
+    CSS_PATH = "app.tcss"
+    ENABLE_COMMAND_PALETTE = False
+    TITLE = "ralph ui"
+    env: Mapping[str, str]
+    styles_by_name: ClassVar[dict[str, Style]] = {}
+
+    def recolour(self) -> None:
+        found = palette(self.theme_variables, is_plain=self.no_color, is_ansi=self.native_ansi_color)
+        self.styles_by_name.clear()
+        self.styles_by_name.update(found)
+        self.refresh(layout=True)
+
+    def start_theme(self) -> None:
+        self.theme = PLAIN if self.no_color else THEMES[0]
+
+    def action_theme(self) -> None:
+        if self.no_color:
+            self.tell("NO_COLOR is set")
+            return
+        self.theme = THEMES[(THEMES.index(self.theme) + 1) % len(THEMES)]
+
+    def tell(self, text: str, *, is_error: bool = False) -> None:
+        """From any thread. What is told may quote an agent, so it is never markup."""
+        told = one_line(text, 500)
+        self.call_next(lambda: self.notify(told, severity="error" if is_error else "information", markup=False))
+
+    def refused(self, error: RalphError) -> None:
+        self.tell(f"{error.message}{f' ({error.hint})' if error.hint else ''}", is_error=True)
+
+    # --- dialogs ------------------------------------------------------------------------------------------------------
+
+    def ask(self, question: str, choices: Sequence[Choice], then: Callable[[str], object]) -> None:
+        def done(chosen: str | None) -> None:
+            if chosen:
+                then(chosen)
+
+        self.push_screen(Ask(question, choices), done)
+
+    def write(
+        self,
+        question: str,
+        then: Callable[[str, str], object],
+        text: str = "",
+        *,
+        choices: Sequence[Choice] = (),
+        lines: bool = True,
+    ) -> None:
+        """`then` gets the choice and the text."""
+
+        def done(answer: str | None) -> None:
+            if answer is not None:
+                which, _, written = answer.partition("\n")
+                then(which, written)
+
+        known = choices or [("send", "Send (Ctrl-S)" if lines else "OK (Enter)")]
+        self.push_screen(Write(question, text, choices=known, lines=lines), done)
+
+    # --- other programs -----------------------------------------------------------------------------------------------
+
+    def edit_file(self, path: Path) -> bool:
+        """In $EDITOR, with the terminal. Whether it was closed well."""
+        return self._lend(lambda: edit(path, self.env))
+
+    def plan_with_agent(self, ref: PlanRef) -> bool:
+        """The dialogue of `ralph plan`, with the terminal."""
+        own = users_own(ref, self.env)
+        options = plan_options(own)
+        flags = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
+
+        def talk() -> None:
+            run_here([sys.executable, "-m", "ralph", "plan", "-d", str(own.root), *flags], self.env)
+            sys.stderr.write(_BACK)
+            sys.stderr.flush()
+            sys.stdin.readline()
+
+        return self._lend(talk)
+
+    def _lend(self, work: Callable[[], object]) -> bool:
+        try:
+            with self.suspend():
+                work()
+        except SuspendNotSupported:
+            self.tell("this needs a terminal", is_error=True)
+            return False
+        except RalphError as error:
+            self.refused(error)
+            return False
+        except OSError as error:
+            self.tell(f"could not start it: {error.strerror}", is_error=True)
+            return False
+        self.refresh(layout=True)
+        return True
+
+
+def frame(screen: Screen[Any]) -> Frame:
+    found = screen.app
+    assert isinstance(found, Frame)
+    return found

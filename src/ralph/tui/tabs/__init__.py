@@ -1,0 +1,1 @@
+"""The tabs: each is a function from a scene to rows."""
