@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from typing import Any
 
 import msgspec
@@ -158,6 +159,10 @@ class History(Struct, frozen=True):
         return self.current.get(iteration, Current())
 
 
+def _when(use: tuple[float, int]) -> float:
+    return use[0]
+
+
 def _current(history: History, number: int, now: Current) -> dict[int, Current]:
     return history.current | {number: now}
 
@@ -188,13 +193,13 @@ def fold(history: History, event: AnyEvent, t: float) -> History:
                 history, number=max(history.number, number), current=_current(history, number, Current(since=t))
             )
         case AgentStarted():
-            return change(history, calls=(*(call for call in history.calls if call > t - _HOUR), t))
+            return change(history, calls=(*history.calls[bisect_right(history.calls, t - _HOUR) :], t))
         case AgentSaid(iteration=number, event=Limit() as limit) if limit.resets_at is not None:
             is_firsts = bench.is_firsts(number)
             key = limit.kind if is_firsts else f"{bench.agents[bench.of(number)]} {limit.kind}"
             return change(history, windows=history.windows | {key: Heard(limit, t, is_firsts)})
         case AgentEnded(ended=ended, outcome=outcome):
-            recent = tuple(use for use in history.used if use[0] > t - _HOUR)
+            recent = history.used[bisect_right(history.used, t - _HOUR, key=_when) :]
             used = (*recent, (t, outcome.used.total)) if outcome.used.total else recent
             crash = "" if outcome.tools or outcome.text else _crash(ended)
             now = change(history.of(event.iteration), crash=crash)
@@ -309,8 +314,8 @@ def _begun(history: History, event: RunStarted, t: float) -> History:
         run=event.run,
         started=t,
         feedback=event.feedback,
-        calls=tuple(min(call, t) for call in event.calls),
-        used=tuple((min(when, t), count) for when, count in event.used),
+        calls=tuple(sorted(min(call, t) for call in event.calls)),
+        used=tuple(sorted(((min(when, t), count) for when, count in event.used), key=_when)),
         windows={limit.kind: Heard(limit, t) for limit in event.heard},
         same_only=event.limits.same_only,
     )

@@ -26,6 +26,8 @@ _INVISIBLE = lazy_pattern(
 
 def clean(text: str) -> str:
     """Remove escape sequences, control characters and invisible characters. Tabs and newlines stay."""
+    if text.isascii() and text.isprintable():
+        return text
     text = text.replace("\r\n", "\n")
     return _INVISIBLE.sub("", _ESCAPES.sub("", text))
 

@@ -48,7 +48,8 @@ figure :is(td,th){white-space:nowrap}.narrow{display:none}summary{cursor:pointer
 dl{grid-template-columns:1fr;gap:0}dd{margin-bottom:.4rem}}
 @media print{:root{--text:#000;--dim:#444;--line:#bbb;--page:#fff;--box:#fff;--good:#060;--bad:#900;--warn:#640}
 body{max-width:none;padding:0;font-size:11pt}.box,figure,tr{break-inside:avoid}h2,h3{break-after:avoid}
-.bar,svg{print-color-adjust:exact}.charts{grid-template-columns:1fr 1fr}.charts svg{max-width:100%}figure details{display:none}
+.bar,svg{print-color-adjust:exact}.charts{grid-template-columns:1fr 1fr}.charts svg{max-width:100%}
+figure details{display:none}
 @page{margin:15mm}}
 """
 _CLASSES = {"done": "good", OPEN_FINDINGS: "warn", "unproven": "warn", "failed": "bad", "blocked": "warn"}

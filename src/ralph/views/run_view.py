@@ -6,9 +6,11 @@ Every terminal, page and picture asks this. It reads the journal and nothing els
 from __future__ import annotations
 
 from array import array
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 from msgspec import Struct
 
 from ralph.core.agent import Limit, ToolUse
@@ -16,12 +18,22 @@ from ralph.core.errors import BadData
 from ralph.core.events import (
     AgentEnded,
     AgentSaid,
+    AnyEvent,
     Charged,
+    CheckEnded,
+    CheckStarted,
+    Committed,
+    Decided,
+    HookAnswered,
     IterationEnded,
     PlanSeen,
     Record,
     RunEnded,
     RunStarted,
+    Scheduled,
+    SessionTaken,
+    Settling,
+    StepEnded,
     StoriesRetried,
     StorySetAside,
 )
@@ -38,6 +50,10 @@ from ralph.views.lines import describe
 from ralph.views.paint import unpainted
 from ralph.workspace.runs import Standing
 
+_HEARD = (Limit, ToolUse)
+"""What agents say that the state of a run depends on."""
+_IDLE = (CheckStarted, CheckEnded, Decided, StepEnded, SessionTaken, Settling, Committed, HookAnswered, Scheduled)
+"""Frequent events that no limit depends on."""
 _TOLD = (AgentEnded, Charged, IterationEnded, PlanSeen, StorySetAside, StoriesRetried, RunEnded)
 """Events after which a figure may be another one."""
 
@@ -97,6 +113,7 @@ class RunView:
         self.first: RunStarted | None = None
         """Unlike `state.started`, also while the journal is being read."""
         self._accepted = 0
+        self._seen = 0.0
         self._follower = Follower(journal)
         self._offsets = array("Q")
         self._lines: dict[int, str] = {}
@@ -111,35 +128,37 @@ class RunView:
         """The records that are new. The caller may ask for more until there are none."""
         if self.damage:
             return []
-        records = []
+        return list(self._news())
+
+    def catch_up(self) -> RunView:
+        while deque(self._news(), maxlen=1):  # none is kept: a long journal has many
+            pass
+        return self
+
+    def _news(self) -> Iterator[Record]:
         try:
             for offset, record in self._follower.placed():
                 self.add(record, offset)
-                records.append(record)
+                yield record
         except BadData as error:
             self.damage = str(error)
-        return records
-
-    def catch_up(self) -> RunView:
-        while self.poll():
-            pass
-        return self
 
     def add(self, record: Record, offset: int) -> None:
         """`offset`: where the record is in the journal."""
         event = record.event
         self._offsets.append(offset)
         if isinstance(event, AgentSaid):
-            if not isinstance(event.event, Limit | ToolUse):
+            if isinstance(event.event, Limit):
+                self._remember(event, record.t)
+            if isinstance(event.event, _HEARD):
+                self.state.add(record)
+            else:
                 self.state.now = record.t
-                return
-            self.state.add(record)
-            self.history = fold(self.history, event, record.t)
             return
         if isinstance(event, RunStarted):
             self.first = event
         self.state.add(record)
-        self.history = fold(self.history, event, record.t)
+        self._remember(event, record.t)
         self.attempts.add(record)
         if line := describe(record, self.state, verbose=True):
             self._lines[len(self._offsets) - 1] = line
@@ -147,6 +166,15 @@ class RunView:
             self._accepted += event.kind is Kind.ACCEPTED
         if isinstance(event, _TOLD):
             self._mark(record.t)
+
+    def _remember(self, event: AnyEvent, t: float) -> None:
+        """A history is a new value after each event, so those that change nothing are passed over."""
+        before, self._seen = self._seen, t
+        if isinstance(event, _IDLE) and t >= before:
+            return
+        if t < before:  # the clock was set back
+            self.history = msgspec.structs.replace(self.history, seen=before)
+        self.history = fold(self.history, event, t)
 
     def _mark(self, t: float) -> None:
         state = self.state
