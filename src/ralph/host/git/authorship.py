@@ -24,7 +24,8 @@ from ralph.host.file_copies import keep, kept
 from ralph.host.files import disk_trouble, read_plain
 from ralph.host.git.checkpoint import Checkpoint, branches_of, head_of, pin_tree, stashed
 from ralph.host.git.command import ask, git, line, printable
-from ralph.host.git.objects import TreeEntry, changes, entries, no_entry, set_entries
+from ralph.host.git.loose import NotLoose
+from ralph.host.git.objects import TreeEntry, changes, entries, no_entry, set_entries, tree_with
 from ralph.host.git.refs import BRANCHES, listing, recorded_refs
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import moments_of, shadow_of
@@ -188,6 +189,8 @@ def _adopt(repo: Repo, checkpoint: Checkpoint, index_file: Path, others: _Others
 
 
 def _with(repo: Repo, index_file: Path, tree: str, wanted: Mapping[bytes, TreeEntry]) -> str:
+    with contextlib.suppress(NotLoose):
+        return tree_with(repo, tree, wanted)
     shadow = shadow_of(repo, index_file)
     scratch = index_file.with_name(f"{index_file.name}.shared")
     try:

@@ -9,9 +9,7 @@ that the repository had when the run started.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
-import zlib
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
@@ -32,6 +30,7 @@ from ralph.host.git.command import (
     printable,
     without_settings,
 )
+from ralph.host.git.loose import NotLoose, find_entry, with_entries, write
 from ralph.host.git.objects import (
     DIFF,
     SUBMODULE,
@@ -208,6 +207,8 @@ class Checkout:
     def compose(self, base: str, files: Mapping[str, bytes | None]) -> str:
         """The tree `base` with these files replaced, added or, if None, removed. A replaced file keeps its mode."""
         self._prepare()
+        with contextlib.suppress(NotLoose):
+            return self._composed(base, files)
         index = self.git_dir / "compose"
         index.with_name("compose.lock").unlink(missing_ok=True)
         git(self, "read-tree", base, index=index)
@@ -217,24 +218,30 @@ class Checkout:
         # Removals first, so that a file can take the place of a folder.
         for path, data in sorted(files.items(), key=lambda item: item[1] is not None):
             raw = exact.get(path) or os.fsencode(path)
-            if data is None:
-                wanted[raw] = no_entry(self._repo)
-            else:
-                mode = known[raw].mode if raw in known else "100644"
-                wanted[raw] = TreeEntry("100644" if mode == SUBMODULE else mode, self._blob(data))
+            wanted[raw] = self._entry(data, known[raw].mode if raw in known else "")
         set_entries(self, wanted, index)
         return line(git(self, "write-tree", index=index))
 
+    def _composed(self, base: str, files: Mapping[str, bytes | None]) -> str:
+        """Without git."""
+        objects = (self.git_dir / "objects", self._repo.common_dir / "objects")
+        wanted = {}
+        for path, data in files.items():
+            if not path.isascii() or "\\" in path:  # it may stand for another
+                raise NotLoose
+            raw = path.encode()
+            known = find_entry(objects, base, raw) if data is not None else None
+            entry = self._entry(data, known[0] if known else "")
+            wanted[raw] = entry.mode, entry.id
+        return with_entries(objects, base, wanted, self._repo.no_object)
+
+    def _entry(self, data: bytes | None, mode: str) -> TreeEntry:
+        if data is None:
+            return no_entry(self._repo)
+        return TreeEntry("100644" if mode in ("", SUBMODULE) else mode, self._blob(data))
+
     def _blob(self, data: bytes) -> str:
-        content = b"blob %d\0" % len(data) + data
-        name = hashlib.new(self._repo.object_format, content, usedforsecurity=False).hexdigest()
-        path = self.git_dir / "objects" / name[:2] / name[2:]
-        if not path.exists():
-            path.parent.mkdir(exist_ok=True)
-            temporary = path.with_name("new")
-            temporary.write_bytes(zlib.compress(content, 1))
-            temporary.replace(path)
-        return name
+        return write((self.git_dir / "objects",), b"blob", data, self._repo.no_object)
 
     def files(self, tree: str) -> dict[str, str]:
         """Path → object of every file of a tree. Submodules and paths that are not UTF-8 are left out."""

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import re
+import contextlib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
+from ralph.host.git import loose
 from ralph.host.git.command import Located, ask, git, head_of_output, line, names, printable
 from ralph.host.git.repo import Repo
 
 SUBMODULE = "160000"
 _NO_MODE = "000000"
 DIFF = ("--no-ext-diff", "--no-textconv", "--no-renames")
-_SMALL = 20_000
+_SMALL = 100_000
 _REMEMBERED = 3
 _FEW = 1000
 _MOST_COMPARED = 30
@@ -24,13 +25,20 @@ def tree_of(repo: Repo, commit: str) -> str:
     """The tree of a commit, given by its ID. Empty: there is no such commit."""
     key = (repo.common_dir, commit)
     if key not in _TREES:
-        answer = ask(repo, "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
-        if answer.code:
-            return ""
-        _TREES[key] = line(answer.out)
+        try:
+            _TREES[key] = loose.tree_of_commit(objects_of(repo), commit)
+        except loose.NotLoose:
+            answer = ask(repo, "rev-parse", "--verify", "--quiet", f"{commit}^{{tree}}")
+            if answer.code:
+                return ""
+            _TREES[key] = line(answer.out)
         if len(_TREES) > _MOST_COMPARED:
             del _TREES[next(iter(_TREES))]
     return _TREES[key]
+
+
+def objects_of(repo: Repo) -> loose.Objects:
+    return (repo.common_dir / "objects",)
 
 
 def empty_tree(repo: Repo) -> str:
@@ -39,19 +47,32 @@ def empty_tree(repo: Repo) -> str:
 
 def read_blobs(repo: Repo, names: Sequence[str], *, largest: int, most: int) -> dict[str, bytes]:
     """The content of blobs by ID, in the order given, until `most` bytes are read. Larger ones are left out."""
-    if not names:
-        return {}
-    listed = "\n".join(dict.fromkeys(names)).encode() + b"\n"
+    found = _loose_blobs(repo, dict.fromkeys(names), largest)
+    sizes = {name: len(data) for name, data in found.items()}
+    if packed := [name for name in dict.fromkeys(names) if name not in found]:
+        listed = "\n".join(packed).encode() + b"\n"
+        check = git(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=listed)
+        for item in check.decode().splitlines():
+            name, _, told = item.partition(" ")
+            if told.isdigit():
+                sizes[name] = int(told)
     wanted: list[str] = []
     total = 0
-    for item in git(repo, "cat-file", "--batch-check=%(objectname) %(objectsize)", stdin=listed).decode().splitlines():
-        name, _, size = item.partition(" ")
-        if size.isdigit() and int(size) <= largest and total + int(size) <= most:
+    for name in dict.fromkeys(names):
+        if (size := sizes.get(name, largest + 1)) <= largest and total + size <= most:
             wanted.append(name)
-            total += int(size)
-    if not wanted:
-        return {}
-    return blobs(repo, wanted)
+            total += size
+    if packed := [name for name in wanted if name not in found]:
+        found |= blobs(repo, packed)
+    return {name: found[name] for name in wanted if name in found}
+
+
+def _loose_blobs(repo: Repo, names: Iterable[str], largest: int) -> dict[str, bytes]:
+    found = {}
+    for name in names:
+        with contextlib.suppress(loose.NotLoose):
+            found[name] = loose.read_blob(objects_of(repo), name, largest)
+    return found
 
 
 def blobs(where: Located, names: Iterable[str]) -> dict[str, bytes]:
@@ -98,7 +119,6 @@ class Changed(Struct, frozen=True):
         return SUBMODULE in (self.old_mode, self.new_mode)
 
 
-_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _COMPARED: dict[tuple[Path, str, str], tuple[Changed, ...]] = {}
 """By IDs of objects, whose content never changes: one iteration asks for the same few several times."""
 _TREES: dict[tuple[Path, str], str] = {}
@@ -112,12 +132,26 @@ def changes(repo: Repo, old: str, new: str) -> tuple[Changed, ...]:
     key = (repo.common_dir, old, new)
     if (known := _COMPARED.get(key)) is not None:
         return known
-    found = parse_changes(git(repo, "diff-tree", "-r", "-z", "--raw", *DIFF, old, new))
-    if len(found) <= _FEW and _ID.fullmatch(old) and _ID.fullmatch(new):
+    try:
+        found = _compared(repo, old, new)
+    except loose.NotLoose:
+        found = parse_changes(git(repo, "diff-tree", "-r", "-z", "--raw", *DIFF, old, new))
+    if len(found) <= _FEW and loose.is_id(old) and loose.is_id(new):
         _COMPARED[key] = found
         if len(_COMPARED) > _MOST_COMPARED:
             del _COMPARED[next(iter(_COMPARED))]
     return found
+
+
+def _compared(repo: Repo, old: str, new: str) -> tuple[Changed, ...]:
+    objects, nothing = objects_of(repo), (_NO_MODE, repo.no_object)
+    before, after = loose.as_tree(objects, old), loose.as_tree(objects, new)
+    found = []
+    for path, was, now in sorted(loose.compare(objects, before, after)):
+        (old_mode, old_id), (new_mode, new_id) = was or nothing, now or nothing
+        status = "A" if not was else "D" if not now else "M" if old_mode[:2] == new_mode[:2] else "T"
+        found.append(Changed(printable(path), status, old_mode, new_mode, old_id, new_id, path))
+    return tuple(found)
 
 
 def parse_changes(out: bytes) -> tuple[Changed, ...]:
@@ -140,12 +174,31 @@ def entries(repo: Repo, tree: str) -> Mapping[bytes, TreeEntry]:
     key = (repo.common_dir, tree)
     if (known := _RECENT.get(key)) is not None:
         return known
-    found = parse_entries(git(repo, "ls-tree", "-r", "-z", "--full-tree", tree))
+    found = _from_another(repo, tree) or parse_entries(git(repo, "ls-tree", "-r", "-z", "--full-tree", tree))
     if len(found) <= _SMALL:
         _RECENT[key] = found
         for old in list(_RECENT)[:-_REMEMBERED]:
             del _RECENT[old]
     return found
+
+
+def _from_another(repo: Repo, tree: str) -> dict[bytes, TreeEntry]:
+    """The entries of a tree that was asked for before, with what differs. Empty: there is none, or git has to tell."""
+    for (folder, name), known in reversed(_RECENT.items()):
+        if folder == repo.common_dir:
+            try:
+                differing = _compared(repo, name, tree)
+            except loose.NotLoose:
+                return {}
+            found = dict(known)
+            for change in differing:
+                if change.status == "D":
+                    del found[change.raw]
+                else:
+                    found[change.raw] = change.new
+            is_longer = any(change.status == "A" for change in differing)
+            return dict(sorted(found.items())) if is_longer else found
+    return {}
 
 
 def parse_entries(out: bytes) -> dict[bytes, TreeEntry]:
@@ -172,6 +225,12 @@ def folders(paths: Iterable[bytes]) -> set[bytes]:
 def no_entry(repo: Repo) -> TreeEntry:
     """That of a path that does not exist."""
     return TreeEntry(_NO_MODE, repo.no_object)
+
+
+def tree_with(repo: Repo, tree: str, wanted: Mapping[bytes, TreeEntry]) -> str:
+    """The tree with these entries set; `no_entry` removes one. Raises NotLoose if git has to do it."""
+    plain = {path: (entry.mode, entry.id) for path, entry in wanted.items()}
+    return loose.with_entries(objects_of(repo), tree, plain, repo.no_object)
 
 
 def set_entries(where: Located, wanted: Mapping[bytes, TreeEntry], index: Path | None = None) -> None:
