@@ -317,7 +317,7 @@ def _perform(request: Request, body: bytes) -> Response:
 
     try:
         asked = msgspec.json.decode(body, type=Act)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise Refused(HTTPStatus.BAD_REQUEST, f"not an act: {error}") from None
     with _feed(request).reading() as view:
         started = view.first

@@ -123,7 +123,7 @@ def serve(
         token=secrets.token_urlsafe(32),
         cookie=secrets.token_urlsafe(32),
         port=port,
-        names=(*wanted.names, name.lower()),
+        names=(*wanted.names, f"{name}:{port}".lower()),
         is_remote=wanted.allow_remote,
         read_only=wanted.read_only,
     )
