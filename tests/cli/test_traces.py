@@ -70,7 +70,7 @@ def test_without_a_receiver_it_says_how_to_name_one(recorded: LoopProject) -> No
     ("code", "url", "why"),
     [
         (401, "", "HTTP 401 Unauthorized"),
-        (503, "", "in time"),
+        (503, "", "Service Unavailable"),
         (200, "http://127.0.0.1:9", "connection refused"),
         (200, "localhost:4318", "not a URL"),
     ],
@@ -85,3 +85,27 @@ def test_a_receiver_that_does_not_take_it_is_an_error_with_the_reason(
     assert why in done.err
     assert "Traceback" not in done.err
     assert "sesame" not in done.err + done.out
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc", "OTEL_EXPORTER_OTLP_PROTOCOL is grpc, and Ralph sends http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4318", "OTEL_EXPORTER_OTLP_ENDPOINT is not a URL"),
+    ],
+)
+def test_a_setting_that_cannot_be_used_is_an_error(
+    recorded: LoopProject, collector: Receiver, name: str, value: str, words: str
+) -> None:
+    done = run_ralph(recorded, "runs", "trace", **collector.env | {name: value})
+    assert done.code != 0
+    assert words in " ".join(done.err.split())
+    assert "Traceback" not in done.err
+    assert collector.requests == 0
+
+
+def test_secrets_of_this_machine_are_not_sent(recorded: LoopProject, collector: Receiver) -> None:
+    """The journal may be of a machine on which it was none."""
+    done = run_ralph(recorded, "runs", "trace", "--json", SHOP_API_TOKEN="Say it in US-001")
+    assert done.code == 0
+    assert "Say it in US-001" not in done.out

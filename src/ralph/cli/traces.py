@@ -6,7 +6,6 @@ import os
 from argparse import Namespace
 from collections.abc import Iterable
 from itertools import islice
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -15,11 +14,12 @@ from ralph.core.errors import SetupError, UsageError
 from ralph.core.events import RunStarted
 from ralph.core.exit_codes import ExitCode
 from ralph.core.text import plural
+from ralph.host.redaction import redact_struct
 from ralph.journal.records import read
 from ralph.state.locks import is_alive
 from ralph.traces.fold import Tracer
 from ralph.traces.span import Span
-from ralph.traces.switch import ENDPOINTS, INSTALL, endpoint, is_installed, shown
+from ralph.traces.switch import ENDPOINTS, INSTALL, endpoint, is_installed, is_url, obstacle, shown
 from ralph.workspace.runs import chosen_run
 
 _PATH = "/v1/traces"
@@ -27,12 +27,12 @@ _BATCH = 256
 
 
 def send_trace(args: Namespace) -> int:
-    if args.endpoint and urlsplit(args.endpoint).scheme not in ("http", "https"):
+    if args.endpoint and not is_url(args.endpoint):
         raise UsageError(f"--endpoint {args.endpoint!r} is not a URL", hint="e.g. --endpoint http://localhost:4318")
     journal = chosen_run(args, os.environ, args.run)
     tracer, spans = Tracer(), []
     for record in read(journal):
-        spans += tracer.add(record)
+        spans += tracer.add(redact_struct(record))
     started = tracer.started
     under_way = started is not None and not tracer.is_over and is_alive(started)
     if not under_way:
@@ -56,6 +56,8 @@ def _send(started: RunStarted, spans: Iterable[Span], address: str) -> None:
         raise UsageError("no receiver is named", hint=f"use --endpoint URL, or set {ENDPOINTS[1]}")
     if not is_installed():
         raise SetupError("OpenTelemetry is not installed", hint=INSTALL)
+    if not address and (why_not := obstacle(os.environ)):
+        raise SetupError(why_not, hint="or name the receiver with --endpoint")
     from ralph.traces.otlp import Sender
 
     troubles: list[str] = []

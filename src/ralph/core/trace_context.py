@@ -19,7 +19,7 @@ _PARENT = r"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([
 class TraceContext(Struct, frozen=True):
     run: str
     parent: str = ""
-    """The `TRACEPARENT` of whoever started the run."""
+    """The `TRACEPARENT` that the run was started with."""
     state: str = ""
     """Its `TRACESTATE`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 import socket
 from collections.abc import Callable, Sequence
@@ -20,11 +21,13 @@ from ralph import __version__
 from ralph.core.events import RunStarted
 from ralph.core.text import one_line
 from ralph.traces.span import Span, Status
+from ralph.traces.switch import endpoint as where
 
 SERVICE = "ralph"
 _CODES = {Status.UNSET: StatusCode.UNSET, Status.OK: StatusCode.OK, Status.ERROR: StatusCode.ERROR}
 _SCOPE = InstrumentationScope("ralph", __version__)
 _LOGGER = "opentelemetry"
+_IN_VAIN = "due to timeout"
 _PORTS = {"http": 80, "https": 443}
 _PROBE = 1.0
 """Seconds."""
@@ -35,13 +38,15 @@ class Sender:
     """`trouble` is called with each reason why something could not be sent, also while that is still being tried."""
 
     def __init__(self, trouble: Callable[[str], object], endpoint: str = "") -> None:
-        self._exporter = OTLPSpanExporter(endpoint=endpoint or None)
         logger = logging.getLogger(_LOGGER)
         logger.propagate = False  # the exporter reports by logging, and nobody reads that
-        logger.addHandler(_Listener(trouble, self._exporter._endpoint))
+        self._listener = _Listener(trouble, endpoint or where(os.environ))
+        logger.addHandler(self._listener)
+        self._exporter = OTLPSpanExporter(endpoint=endpoint or None)
 
     def send(self, started: RunStarted, spans: Sequence[Span]) -> bool:
         """One batch. Whether the receiver took it."""
+        self._listener.known = ""
         resource = resource_of(started)
         made = [readable(span, resource) for span in spans]
         return self._exporter.export(made) is SpanExportResult.SUCCESS
@@ -51,20 +56,27 @@ class _Listener(logging.Handler):
     def __init__(self, trouble: Callable[[str], object], address: str) -> None:
         super().__init__(logging.WARNING)
         self._trouble, self._address = trouble, address
+        self.known = ""
+        """Why this batch was not taken so far."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._trouble(reason(record.getMessage(), self._address))
+        message = record.getMessage()
+        if not (self.known and _IN_VAIN in message):  # which says less
+            self.known = reason(message, self._address)
+            self._trouble(self.known)
 
 
 def reason(message: str, address: str) -> str:
     """Why something was not taken, from what the exporter logs. At the end of its patience it does not say."""
-    if found := re.search(r"code: (\d+), reason: (.*)", message):
-        return one_line(f"HTTP {found[1]} {found[2]}", _WIDTH)
+    if found := re.search(r"code: (\w+), reason: (.*)", message):
+        return one_line(found[2] if found[1] == "None" else f"HTTP {found[1]} {found[2]}", _WIDTH)
+    if "CERTIFICATE_VERIFY_FAILED" in message:
+        return "its TLS certificate cannot be verified; OTEL_EXPORTER_OTLP_CERTIFICATE names the file of a CA"
     if found := re.search(r"\[Errno -?\d+\] ([\w ,]+)", message):
         return found[1].strip().lower()
     if found := re.search(r"Transient error (.*) encountered", message):
         return one_line(found[1], _WIDTH)
-    return _connection(address) if "due to timeout" in message else one_line(message, _WIDTH)
+    return _connection(address) if _IN_VAIN in message else one_line(message, _WIDTH)
 
 
 def _connection(address: str) -> str:
