@@ -32,13 +32,24 @@ class Answer(NamedTuple):
 
 
 class Served:
-    """`state` is what RALPH_STATE_HOME names."""
+    """`state` is what RALPH_STATE_HOME names. `port`: any free one; None: the one that people get."""
 
-    def __init__(self, state: Path, *options: str, env: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, state: Path, *options: str, port: str | None = "0", env: Mapping[str, str] | None = None
+    ) -> None:
         state.mkdir(parents=True, exist_ok=True)
-        port = () if "--port" in options else ("--port", "0")
         self.process = subprocess.Popen(
-            [sys.executable, "-W", "error", "-m", "ralph", "serve", "--json", *port, *options],
+            [
+                sys.executable,
+                "-W",
+                "error",
+                "-m",
+                "ralph",
+                "serve",
+                "--json",
+                *(["--port", port] if port else []),
+                *options,
+            ],
             cwd=state,
             env={**os.environ, "RALPH_STATE_HOME": str(state), **(env or {})},
             stdin=subprocess.DEVNULL,
