@@ -93,7 +93,8 @@ def test_every_command_that_a_page_mentions_exists(page: str) -> None:
         assert command, f"{page} mentions `ralph {name}`"
         parser = parser_of(command)
         known = set(parser.flags())
-        assert [word for word in words if word.startswith("--") and word.partition("=")[0] not in known] == []
+        options = [option for word in words if word.startswith("--") for option in word.split("|")]
+        assert [option for option in options if option.partition("=")[0] not in known] == []
         if (actions := set(subcommands(parser))) and words and words[0].islower():
             assert words[0] in actions, f"{page} mentions `ralph {name} {words[0]}`"
 
