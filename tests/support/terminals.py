@@ -27,11 +27,14 @@ class _Place(Protocol):
 
 class Terminal:
     def __init__(self, project: _Place, *arguments: str, columns: int = 120, rows: int = 40, **env: str) -> None:
+        """Without arguments: a shell."""
         self.pid, self._screen = pty.fork()
         if self.pid == 0:
             os.chdir(project.root)
             command = [sys.executable, "-W", "error", "-m", "ralph", *arguments]
-            os.execve(sys.executable, command, project.env | {"TERM": "xterm"} | env)
+            if not arguments:
+                command = ["bash", "--norc", "--noprofile", "-i"]
+            os.execvpe(command[0], command, project.env | {"TERM": "xterm"} | env)
         self.text = ""
         self.resize(columns, rows)
 

@@ -11,13 +11,18 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from ralph.cli.output import can_say, wants_colour
 from ralph.cli.plain_view import describe
 from ralph.cli.screen import Screen
+from ralph.cli.ui_key import UiKey
 from ralph.core.events import AgentStarted, IterationEnded, IterationStarted, Record, RunEnded
 from ralph.core.history import History, fold
 from ralph.journal.run_state import RunState
+from ralph.state.places import workspace_state
+from ralph.state.runs import journal_path
 from ralph.views.paint import unpainted
 from ralph.views.panel import Panel, Row
 from ralph.workspace.agent_stream import AgentStream, session_stream
@@ -39,6 +44,7 @@ class LiveView:
         """By iteration: its running session, or its last one."""
         self._turn = threading.RLock()
         self._screen = Screen(self.panel)
+        self._key = UiKey(self._screen, self._journal)
 
     @property
     def state(self) -> RunState:
@@ -46,16 +52,24 @@ class LiveView:
 
     def __enter__(self) -> LiveView:
         self._screen.start()
+        self._key.start()
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._key.stop()
         self._screen.stop()
         for stream in self._streams.values():
             stream.close()
 
-    def held(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def held(self) -> Iterator[None]:
         """No drawing while the user is asked a question."""
-        return self._screen.held()
+        with self._key.held(), self._screen.held():
+            yield
+
+    def _journal(self) -> Path | None:
+        started = self._state.started
+        return journal_path(workspace_state(Path(started.workspace), os.environ), started.run) if started else None
 
     def __call__(self, record: Record) -> None:
         if line := self.add(record):
@@ -97,7 +111,8 @@ class LiveView:
         return shown if wants_colour(sys.stdout) else [(unpainted(line), width) for line, width in shown]
 
     def _panel(self, now: float) -> Panel:
+        offers = "u: ralph ui" if self._key.is_offered else ""
         if self._attached:
-            return Panel(self._state, self._history, now, self._streams)
+            return Panel(self._state, self._history, now, self._streams, offers=offers)
         resumes, stops = "`ralph resume` or Ctrl-\\", "Ctrl-C stops"
-        return Panel(self._state, self._history, now, self._streams, resumes, stops)
+        return Panel(self._state, self._history, now, self._streams, resumes, stops, offers)

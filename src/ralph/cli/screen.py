@@ -15,6 +15,7 @@ from ralph.views.panel import Row
 _INTERVAL = 0.15
 """Seconds between two redraws: well under half a second."""
 _HIDE, _SHOW = "\x1b[?25l", "\x1b[?25h"
+_MOST_KEPT = 50
 _NO_WRAP, _WRAP = "\x1b[?7l", "\x1b[?7h"
 
 
@@ -33,6 +34,8 @@ class Screen:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._is_gone = False
+        self._kept: list[str] | None = None
+        """Lines to be printed when the terminal comes back; None: it is here."""
 
     def __enter__(self) -> Screen:
         self.start()
@@ -66,9 +69,31 @@ class Screen:
         finally:
             self.start()
 
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[None]:
+        """Another program has the terminal. What is printed meanwhile comes after it."""
+        self.stop()
+        with self._turn:
+            kept: list[str] = []
+            self._kept = kept
+        output.divert(self.print)
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._kept = None
+            if len(kept) > _MOST_KEPT:
+                self.print(f"… {len(kept) - _MOST_KEPT} earlier lines: `ralph log` shows them")
+            for text in kept[-_MOST_KEPT:]:
+                self.print(text)
+            self.start()
+
     def print(self, text: str) -> None:
         """Print a line that stays, above the redrawn ones."""
         with self._turn:
+            if self._kept is not None:
+                self._kept.append(text)
+                return
             self._write(self._erased() + text.replace("\n", "\r\n") + "\r\n")
             if self._thread is not None:
                 self._draw()

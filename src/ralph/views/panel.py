@@ -64,6 +64,8 @@ class Panel(Struct, frozen=True):
     """By iteration: its running session, or its last one."""
     resumes: str = "`ralph resume`"
     stops: str = "`ralph stop` stops"
+    offers: str = ""
+    """What a key does, for the end of the first line."""
     fills: bool = False
     """It is always of the same height, so that nothing jumps between two moments."""
 
@@ -136,6 +138,7 @@ class Panel(Struct, frozen=True):
             facts.append(tokens(used))
         if cost is not None:
             facts.append(money(cost, is_estimate))
+        facts += [self.offers] if self.offers else []
         bar = progress_bar(state.done, state.total, 20)
         return row(room, (f"{bar} {'story' if state.total == 1 else 'stories'} ", "bold"), (" · ".join(facts), "dim"))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ralph.core.errors import SetupError
 
 _OTHERWISE = "vi"
+_TICK = 0.2
 
 
 def which(name: str, path: str, outside: Path | None = None) -> str | None:
@@ -61,8 +62,17 @@ def edit(path: Path, env: Mapping[str, str]) -> None:
         raise SetupError(f"the editor {wanted} exited with code {code}", hint="nothing was changed; try again")
 
 
-def run_here(argv: Sequence[str], env: Mapping[str, str], folder: Path | None = None) -> int:
-    """Give the terminal to a program until it ends; returns its exit code. Raises OSError if it cannot be started."""
+def run_here(argv: Sequence[str], env: Mapping[str, str], is_over: Callable[[], bool] = lambda: False) -> int:
+    """Give the terminal to a program until it ends; returns its exit code. Raises OSError if it cannot be started.
+
+    It is asked to end when `is_over` says so.
+    """
     import subprocess
 
-    return subprocess.call(list(argv), env=dict(env), cwd=folder)
+    with subprocess.Popen(list(argv), env=dict(env)) as process:
+        while True:
+            try:
+                return process.wait(_TICK)
+            except subprocess.TimeoutExpired:
+                if is_over():
+                    process.terminate()
