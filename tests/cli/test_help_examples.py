@@ -9,7 +9,7 @@ import pytest
 from ralph.cli.main import parser_of
 from ralph.cli.table import entries, resolve
 
-STOPS = ("|", ">", "<", "&&", "||", ";")
+STOPS = ("|", ">", ">>", "<", "&&", "||", ";")
 
 
 def command_lines(examples: str) -> list[list[str]]:

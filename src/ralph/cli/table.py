@@ -43,6 +43,7 @@ Streams: stream
 See what happened: history
   status             status                     show the stories, their states and the last run
   report             report                     show what a run did: stories, commits, cost, questions  runs report
+  pr                 pr                         open a pull request with the report of a run as its text
   record             record                     make an animated picture of a run: SVG, asciicast or GIF
   log                log                        show the events of a run  runs log
   ui                 ui                         show a run on the whole terminal, and act on it

@@ -41,6 +41,33 @@ def report(parser: ArgumentParser) -> None:
     add_workspace(parser)
 
 
+def pr(parser: ArgumentParser) -> None:
+    """Open a pull request on GitHub with the report of a run as its text. Without RUN:
+    the last run.
+
+    Needs `gh`, logged in, and the branch of the run on the remote: with --push, or
+    after asking, Ralph pushes it, never with force. An agent cannot do this: the
+    command refuses inside a run, and the guard denies it.
+
+    examples:
+      ralph pr --dry-run            print title and text; change nothing
+      ralph pr --push               push the branch of the run, then open it
+      ralph pr --base develop --draft
+      ralph pr --comment 12         add the report to pull request 12 instead
+    """
+    add_run(parser)
+    parser.add_argument("--base", default="", metavar="BRANCH", help="merge into this one (default: the main branch)")
+    parser.add_argument("--remote", default="", metavar="NAME", help="the remote (default: where git would push)")
+    parser.add_argument("--title", default="", metavar="TEXT", help="its title (default: from the stories)")
+    parser.add_argument("--draft", action="store_true", help="open it as a draft")
+    parser.add_argument("--push", action="store_true", help="push the branch without asking, if the remote lacks it")
+    parser.add_argument(
+        "--comment", default="", metavar="NUMBER", help="comment on this pull request instead (number, branch or URL)"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print what would be sent; start nothing")
+    add_workspace(parser, json=True)
+
+
 def record(parser: ArgumentParser) -> None:
     """Make an animated picture of a run, to show it to others. Without RUN: the current
     run, or the last one.
