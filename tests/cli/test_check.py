@@ -33,6 +33,7 @@ def tasks(tmp_path: Path) -> PlanRef:
 
 def configure(ref: PlanRef, text: str) -> Path:
     path = ref.root / ".ralph" / "config.yaml"
+    path.parent.mkdir(exist_ok=True)
     path.write_text(text)
     return path
 

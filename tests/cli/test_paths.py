@@ -72,6 +72,7 @@ def test_of_several_plans_none_is_shown_until_one_is_named(tmp_path: Path) -> No
 
 def test_broken_settings_do_not_hide_the_rest(ref: PlanRef) -> None:
     config = ref.root / ".ralph" / "config.yaml"
+    config.parent.mkdir(exist_ok=True)
     config.write_text("nonsense: 1\n")
     done = ralph_here("paths", "--json", cwd=ref.root)
     assert (done.code, done.json["project_config"]) == (0, str(config))

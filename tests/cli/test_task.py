@@ -136,6 +136,7 @@ def test_done_changes_the_bytes_that_say_so_and_no_others(ref: PlanRef) -> None:
         ],
         "steps": ['-      "status": "todo",', '+      "status": "done",'],
         "feature": ['-      "passes": false,', '+      "passes": true,'],
+        "snarktank": ['-      "passes": false,', '+      "passes": true,'],
         "tasks.json": [
             '-      "passes": false,',
             '+      "passes": true,',

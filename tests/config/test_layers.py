@@ -122,6 +122,7 @@ def test_profiles_are_those_of_the_layouts_origins() -> None:
         "when-unproven",
         "when-unproven",
         "when-unproven",
+        "when-unproven",
     ]
     assert {settings_of(None, {}, layout=name).config.push for name in PROFILES} == {"never"}
 

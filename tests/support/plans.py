@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-NAMES = {"plan.md": "1", "steps": "", "spec.md": ""}
+NAMES = {"plan.md": "1", "steps": "", "spec.md": "", "snarktank": ""}
 """What to call a plan of a layout; any feature name does for the others."""
 
 
@@ -67,6 +67,12 @@ def _feature(stories: int, odd: bool) -> str:
     return _json(top | {"userStories": items}, "userStories", odd)
 
 
+def _snarktank(stories: int, odd: bool) -> str:
+    items = [_story(number, stories) for number in range(1, stories + 1)]
+    top = {"project": "reports", "branchName": "ralph/reports", "description": "Reports as files."}
+    return _json(top | {"userStories": items}, "userStories", odd)
+
+
 def _steps(stories: int, odd: bool) -> str:
     items = []
     for number in range(1, stories + 1):
@@ -119,4 +125,5 @@ SAMPLES: dict[str, Callable[[int, bool], str]] = {
     "steps": _steps,
     "feature": _feature,
     "spec.md": _spec_md,
+    "snarktank": _snarktank,
 }

@@ -45,6 +45,12 @@ PROFILES: dict[str, dict[str, Any]] = {
         "context.budget_tokens": 5000,
         "push": "never",
     },
+    "snarktank": {
+        "review.when": "when-unproven",
+        "review.on_cap": "fail",
+        "review.on_stalemate": "fail",
+        "branch.auto_create": True,
+    },
 }
 
 NAMED_CONFIG = {"steps": "default"}

@@ -80,4 +80,4 @@ class Done(StrEnum):
 
 
 def names() -> list[str]:
-    return [*KINDS, *LAYOUTS.names()]
+    return list(dict.fromkeys((*KINDS, *LAYOUTS.names())))

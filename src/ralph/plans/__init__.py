@@ -1,1 +1,1 @@
-"""The five layouts, one module each, and the reading and editing of plan files that they share."""
+"""The layouts, one module each, and the reading and editing of plan files that they share."""

@@ -49,6 +49,7 @@ _BUILT_IN = {
     "steps": ("ralph.plans.steps_json", ".ralph/prd.json", ".ralph/configs/default.json"),
     "feature": ("ralph.plans.feature_json", ".ralph/*/prd.json"),
     "spec.md": ("ralph.plans.spec_md", ".ralph/spec.md"),
+    "snarktank": ("ralph.plans.snarktank", "scripts/ralph/prd.json", "ralph/prd.json", "ralph.sh"),
 }
 """Module, and the files that it requires: checking for them is cheaper than importing a module that does."""
 LAYOUTS = Registry("layout", {name: module for name, (module, *_) in _BUILT_IN.items()}, "ralph.layouts", Layout)

@@ -154,7 +154,8 @@ def _begin(spec: RunSpec, plan: Plan, env: Mapping[str, str], tell: Tell) -> Ope
 
 def _branch(repo: Repo, ref: PlanRef, plan: Plan, config: Config) -> tuple[str, bool]:
     """The branch to work on, and whether it is the clone's own: the plan's branch, if nobody has it checked out."""
-    wanted = plan.branch or f"{config.branch.prefix}{ref.name}" if config.branch.auto_create else ""
+    own = f"{config.branch.prefix}{ref.name}" if ref.name else ""  # a workspace with one plan has no name for it
+    wanted = (plan.branch or own) if config.branch.auto_create else ""
     current = line(ask(repo, "symbolic-ref", "--quiet", "--short", "HEAD").out)
     taken = {name.removeprefix("refs/heads/") for name in checked_out_elsewhere(repo)} | {current}
     if wanted and wanted not in taken:

@@ -43,7 +43,7 @@ def make_ready(spec: RunSpec, plan: Plan, found: Situation, env: Mapping[str, st
     keep_out_of_commits(spec.ref, spec.repo)
     branch = found.branch or ""
     config = spec.config.branch
-    wanted = plan.branch or (f"{config.prefix}{spec.ref.name}" if config.auto_create else "")
+    wanted = plan.branch or (f"{config.prefix}{spec.ref.name}" if config.auto_create and spec.ref.name else "")
     is_ours = spec.is_clone or branch == branch_of(spec.ref, spec.repo.root.name) or stream_around(spec.ref.root)
     if not wanted or wanted == branch or is_ours:
         return branch

@@ -98,7 +98,8 @@ def write_examples(root: Path, now: float, *, force: bool = False) -> Placed:
         ref = layout.refer(root, "1" if traits(layout.NAME).naming is Naming.NUMBERED else "user-login")
         plan = layout.scaffold(ref, facts)[ref.path.relative_to(root).as_posix()]
         # A file called tasks.json or prd.json in a folder of .ralph/ would be a plan.
-        texts[f"{f'{layout.NAME}-' if traits(layout.NAME).has_pipeline else ''}{ref.path.name}.example"] = plan
+        is_taken = traits(layout.NAME).has_pipeline or f"{ref.path.name}.example" in texts
+        texts[f"{f'{layout.NAME}-' if is_taken else ''}{ref.path.name}.example"] = plan
     existing = Existing.BACK_UP if force else Existing.KEEP
     files = [NewFile(f"{_FOLDER}/{path}", text.encode(), existing) for path, text in texts.items()]
     return place(root, files, now)

@@ -24,6 +24,9 @@ from ralph.state.names import SIDECAR
 from ralph.state.places import home, plan_state
 from ralph.workspace.settings_check import chosen_layout
 
+_PLANS_OUTSIDE = (f"ralph/{IN_ANY_FOLDER}", "scripts/ralph/prd.json", "ralph/prd.json")
+"""Plans that make a folder a workspace, without a `.ralph/`."""
+
 
 class Choice(Struct, frozen=True):
     """Which plan of a workspace is meant. Empty: any."""
@@ -52,7 +55,7 @@ class OpenPlan(Struct, frozen=True):
 
 
 def find_root(start: Path, env: Mapping[str, str]) -> Path | None:
-    """The folder with `.ralph/` or `ralph/tasks.json`, here or above.
+    """The folder with `.ralph/` or a plan beside it, here or above.
 
     The search ends at the home folder and does not leave a git repository, except for one step: the repository may be
     nested in the workspace (`project/.ralph` beside `project/project/.git`).
@@ -61,7 +64,7 @@ def find_root(start: Path, env: Mapping[str, str]) -> Path | None:
     folder = Path(os.path.realpath(start))
     left_repository = False
     while folder != user_home:
-        if (folder / ".ralph").is_dir() or (folder / "ralph" / IN_ANY_FOLDER).exists():
+        if (folder / ".ralph").is_dir() or any((folder / plan).exists() for plan in _PLANS_OUTSIDE):
             return folder
         if left_repository or folder.parent == folder:
             return None

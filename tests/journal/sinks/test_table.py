@@ -35,12 +35,13 @@ KEPT = {
     "feature": {".ralph/shop/progress.txt"},
     "steps": {".ralph/run_state.json", ".ralph/aggregate.json", f".ralph/logs/run-{RUN}.log"},
     "spec.md": {".ralph/progress.md"},
+    "snarktank": {"scripts/ralph/progress.txt"},
 }
 MARKERS = {
     "plan.md": {".ralph/current-story", ".ralph/.checkpoint"},
     "tasks.json": {".ralph-active"},
 }
-NAMES = {"plan.md": "1", "tasks.json": "shop", "feature": "shop", "steps": "", "spec.md": ""}
+NAMES = {"plan.md": "1", "tasks.json": "shop", "feature": "shop", "steps": "", "spec.md": "", "snarktank": ""}
 
 
 def reference(name: str, root: Path) -> PlanRef:

@@ -79,5 +79,6 @@ _BY_LAYOUT = {
     "steps": _Kept(None, _steps),
     "feature": _Kept(FEATURE),
     "spec.md": _Kept(EVIDENCE),
+    "snarktank": _Kept(TASKS),
 }
 _THIRD_PARTY = _Kept(SECTIONS)
