@@ -95,6 +95,7 @@ Setup: setup
   config paths       config:paths               print the files and folders Ralph uses  paths
   config completion  help:completion            print a completion script for bash, zsh, fish or PowerShell  completion
   config man         help:man                   write the man pages
+  config migrate     migrate                    open what an earlier version left, and change what must change  migrate
   trust              trust                      review and trust the commands of a workspace
   doctor             doctor:check_machine       check this machine
   doctor preflight   doctor:check_run           check everything a run needs, without starting one  preflight

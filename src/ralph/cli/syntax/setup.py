@@ -85,6 +85,22 @@ def _writes(parser: ArgumentParser) -> None:
     add_project(parser)
 
 
+def config_migrate(parser: ArgumentParser) -> None:
+    """After an upgrade: check that settings, plans and runs of earlier versions open, and
+    change what must change. `ralph migrate` is the same.
+
+    State is never converted: this version reads what earlier ones wrote. What changes
+    is the path of Ralph in hooks that `ralph hooks install` added to a settings file.
+
+    examples:
+      ralph config migrate             here, and in your own settings
+      ralph config migrate --check     change nothing; exit code 1 if something must change
+    """
+    parser.add_argument("--check", action="store_true", help="change nothing; exit 1 if something must change")
+    add_json(parser)
+    add_project(parser)
+
+
 def trust(parser: ArgumentParser) -> None:
     """Review and trust the commands of a workspace: checks, steps, the agent's command
     line, the verify commands of the plan, the hooks of .claude/settings.json.
