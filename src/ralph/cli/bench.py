@@ -62,17 +62,22 @@ def _chosen(word: str, *, spend: bool) -> tuple[Agent, str]:
             "the agent `command` has no client of its own to compare",
             hint="docs/agents.md tells how to write an adapter",
         )
+    require_ready(agent, spend=spend)
+    return agent, model
+
+
+def require_ready(agent: Agent, *, spend: bool) -> None:
+    """That the client is installed, and logged in or able to use a scripted model."""
     if not spend:
         rehearsal_of(agent, "http://127.0.0.1:9")
     agent.find(session_for(), os.environ.get("PATH", ""))
     if not spend:
-        return agent, model
+        return
     traits, login = traits_of(agent), login_of(agent, os.environ, home(os.environ))
     if login.is_known and not login.by:
         raise SetupError(f"{agent.TITLE} does not appear to be logged in", hint=traits.log_in)
     if not traits.reports_usage:
         warn(f"{agent.TITLE} reports no tokens and no cost, so --max-cost cannot limit it")
-    return agent, model
 
 
 def _table(scores: list[Score]) -> Iterator[str]:

@@ -69,6 +69,7 @@ Agents: agents
   agents show        agents:show_agent          show what an agent needs and can do
   agents test        agents:test_agent          run the conformance suite on an agent
   bench              bench:compare              compare agents on a small project
+  bench review       bench_review:compare       measure how many known defects a reviewer finds
 Sandbox: sandbox
   sandbox            sandbox:show_status        show the sandbox: which one, why, its hosts and limits  sandbox status
   sandbox shell      sandbox:open_shell         open a terminal in the sandbox, as the agent sees it

@@ -7,6 +7,7 @@ model of the trial). A turn is an object with one of
     {"run": "ls"}                         a call of whichever tool the client has for commands
     {"write": [PATH, TEXT]}               the same for files; {"edit": [PATH, OLD, NEW]}, {"read": PATH}
     {"use": ["Bash", {"command": "ls"}]}  a call of this tool
+    {"answer": [PATH, OBJECT]}            ends the session with an answer: by the client's schema, else in the file
     {"blocks": [{"say": …}, {"use": …}]}  several blocks in one message, for the Claude client
     {"nothing": true}                     no content at all
     {"error": 529}                        an error, with "kind" and "headers" if wanted
@@ -29,6 +30,7 @@ from typing import Any
 
 from ralph.trial.dialects import EDITS, dialect, message, message_events, reply
 from ralph.trial.failures import failure
+from ralph.trial.tool_calls import tools_of
 
 Turn = dict[str, Any]
 Values = dict[str, Any]
@@ -51,12 +53,23 @@ class Script:
         with self._lock:
             is_text = request.get("model") == f"{MODEL}-text"
             is_main = bool(request.get("tools")) or is_text
+            if is_main:
+                self._spell_out("StructuredOutput" in tools_of(request))
             turn = self._whole() if is_text else self._next() if is_main else {"say": "ok"}
             with self._log.open("a") as stream:
                 stream.write(
                     json.dumps({"t": time.time(), "is_main": is_main, "turn": turn, "request": request}) + "\n"
                 )
             return turn
+
+    def _spell_out(self, has_schema: bool) -> None:
+        """The next turn, if it is an answer, as this client gives one."""
+        if "answer" in (turn := (self._turns[self._at :] or [{}])[0]):
+            path, given = turn["answer"]
+            answer: list[Turn] = [{"write": [path, json.dumps(given)]}, {"say": "Done."}]
+            if has_schema:
+                answer = [{"use": ["StructuredOutput", given]}]
+            self._turns[self._at : self._at + 1] = answer
 
     def _whole(self) -> Turn:
         """For a client without tools, whose session is one answer: all edits up to the next message, and that."""

@@ -36,7 +36,7 @@ class Stage:
 
     `stories`: how many, each done when its file sN.txt is there; or the stories themselves. `is_real`: with the user's
     own login and the service's model, instead of a scripted one. `beside`: agents that the settings name besides this
-    one. Their programs are on PATH.
+    one. Their programs are on PATH. `about`: what the project says it is.
     """
 
     def __init__(
@@ -49,8 +49,9 @@ class Stage:
         config: Mapping[str, Any] | None = None,
         is_real: bool = False,
         beside: Sequence[Agent] = (),
+        about: str = "A trial",
     ) -> None:
-        self.folder, self.agent, self.is_real = folder, agent, is_real
+        self.folder, self.agent, self.is_real, self.about = folder, agent, is_real, about
         self.root, self.home, self.state = folder / "project", folder / "home", folder / "state"
         self.requests = folder / "requests.jsonl"
         self.port = _free_port()
@@ -68,8 +69,9 @@ class Stage:
 
     def commit(self, files: Mapping[str, str]) -> None:
         for name, text in files.items():
+            (self.root / name).parent.mkdir(parents=True, exist_ok=True)
             (self.root / name).write_text(text)
-        for command in (["add", "-A"], ["-c", "commit.gpgsign=false", "commit", "-qm", "The project of a trial"]):
+        for command in (["add", "-A"], ["-c", "commit.gpgsign=false", "commit", "-qm", self.about]):
             subprocess.run(["git", *command], cwd=self.root, env=self.env(), check=True)
 
     def _write_plan(self, stories: int | list[dict[str, Any]]) -> None:
@@ -80,7 +82,7 @@ class Stage:
             ]
         common = {"passes": False, "notes": ""}
         listed = [{"id": f"S-{n}", **story, "priority": n, **common} for n, story in enumerate(stories, 1)]
-        head = {"feature": "work", "branchName": "main", "description": "A trial", "createdAt": "2026-01-01"}
+        head = {"feature": "work", "branchName": "main", "description": self.about, "createdAt": "2026-01-01"}
         (self.root / PLAN).write_text(json.dumps(head | {"userStories": listed}, indent=1))
 
     def _write_config(self, program: str, config: dict[str, Any]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser
 
-from ralph.cli.arguments import add_json
+from ralph.cli.arguments import add_config, add_json, add_workspace
 
 
 def agents(parser: ArgumentParser) -> None:
@@ -74,3 +74,44 @@ def bench(parser: ArgumentParser) -> None:
         "--max-cost", metavar="USD", type=float, default=1.0, help="the most that each agent may spend; default: 1"
     )
     add_json(parser)
+
+
+def bench_review(parser: ArgumentParser) -> None:
+    """Measure reviewers: each reviews 16 finished stories of a small project twice, once
+    as good work and once with a known defect that the checks do not catch, in shuffled
+    order. A table shows recall (defects it objected to), false alarms (good stories it
+    objected to), cost and time. Without --reviewers, those of the settings are measured.
+
+    Without --yes-spend a scripted model plays the reviewer and objects to every other
+    story: then the figures only show that the procedure works with this client.
+
+    examples:
+      ralph bench review --reviewers claude               the procedure alone, costs nothing
+      ralph bench review --yes-spend                      the reviewers of the settings
+      ralph bench review --yes-spend --reviewers claude/opus,quality@claude/haiku --apply
+      ralph bench review --yes-spend --only race --only "off by one"
+    """
+    parser.add_argument(
+        "--reviewers",
+        metavar="NAMES",
+        default="",
+        help="AGENT, AGENT/MODEL, or as in review.reviewers: NAME, NAME@AGENT, NAME@AGENT/MODEL; joined by commas",
+    )
+    parser.add_argument(
+        "--only", metavar="KIND", action="append", default=[], help="only defects of this kind; may be repeated"
+    )
+    parser.add_argument(
+        "--rounds", metavar="N", type=int, default=1, help="how often each story is reviewed both ways; default: 1"
+    )
+    parser.add_argument("--seed", metavar="N", type=int, default=1, help="the order of the stories; default: 1")
+    parser.add_argument(
+        "--apply", action="store_true", help="set the best reviewer and review.cap; asks first on a terminal"
+    )
+    parser.add_argument(
+        "--yes-spend", action="store_true", help="use the real services with your login, which costs money"
+    )
+    parser.add_argument(
+        "--max-cost", metavar="USD", type=float, default=5.0, help="the most that each reviewer may spend; default: 5"
+    )
+    add_config(parser)
+    add_workspace(parser, json=True)
