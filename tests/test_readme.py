@@ -1,11 +1,14 @@
-"""What the documents tell people to type exists, is understood, and, where it is quick, does what they say."""
+"""What the documents tell people to type exists and is understood, and the README does what it says.
+
+`test_doc_commands.py` runs the other pages.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
-import subprocess
 from argparse import ArgumentParser, _SubParsersAction
 from collections.abc import Iterator
 from importlib.util import find_spec
@@ -15,8 +18,7 @@ import pytest
 
 from ralph.cli.main import parser_of
 from ralph.cli.table import resolve
-from support.cli import ralph_here
-from support.workspaces import write_first_story
+from support.doc_projects import DocProject, blocks
 
 ROOT = Path(__file__).resolve().parent.parent
 GENERATED = ("docs/cli.md",)  # by scripts/write_docs.py, and checked with it
@@ -29,9 +31,12 @@ ASSIGNMENT = re.compile(r"[A-Z_]+=.*")
 
 
 def command_lines(page: str) -> list[list[str]]:
-    """The words of every command in the `sh` blocks of a page."""
-    blocks = re.findall(r"^```sh\n(.*?)^```", (ROOT / page).read_text(), re.M | re.S)
-    return [words for block in blocks for line in block.splitlines() for words in commands(line)]
+    """The words of every command in the `sh` blocks of a page, and behind the `$` of recorded ones."""
+    text = (ROOT / page).read_text().replace("\\\n", " ")
+    typed = [line for block in blocks(page) for line in block.text.replace("\\\n", " ").splitlines()]
+    for recorded in re.findall(r"^```console\n(.*?)^```", text, re.M | re.S):
+        typed += re.findall(r"^\$ (.*)$", recorded, re.M)
+    return [words for line in typed for words in commands(line)]
 
 
 def commands(line: str) -> Iterator[list[str]]:
@@ -105,21 +110,12 @@ def subcommands(parser: ArgumentParser) -> Iterator[str]:
             yield from action.choices
 
 
-def test_the_first_steps_in_a_project_work_as_written(tmp_path: Path) -> None:
-    project = tmp_path / "my-project"
-    project.mkdir()
-    (project / "pyproject.toml").write_text('[project]\nname = "mine"\nversion = "1"\n[tool.pytest.ini_options]\n')
-    subprocess.run(["git", "init", "-q", project], check=True)
-    lines = [words[1:] for words in command_lines("README.md") if words[0] == "ralph"]
-    assert lines[-1] == ["run"]  # needs an agent, and hours
-    program = tmp_path / "bin" / "claude"
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\nexit 1\n")
-    program.chmod(0o755)
-    path = {"PATH": f"{program.parent}:{os.environ['PATH']}"}
-    for arguments in lines[:-1]:
-        done = ralph_here(*arguments, cwd=project, env=path)
-        assert done.code == 0, f"{arguments}: {done.err}"
-        if arguments[0] == "init":  # "write your stories" is a comment there
-            write_first_story(project)
-    assert (project / ".ralph" / "user-login" / "tasks.json").is_file()
+def test_the_readme_as_it_stands_ends_in_a_finished_run(tmp_path: Path) -> None:
+    steps = [block for block in blocks("README.md") if not block.why_not]
+    assert [block.where for block in steps] == ["a new project"]
+    project = DocProject(tmp_path, steps[0].where)
+    said = project.play(steps[0])
+    assert "every story is done, and the checks pass on the final tree" in said
+    [plan] = project.root.glob(".ralph/*/tasks.json")
+    assert [story["passes"] for story in json.loads(plan.read_text())["userStories"]] == [True]
+    assert "feat(US-001): Log in with a passkey" in project.do("git log --format=%s")
