@@ -23,6 +23,7 @@ from ralph.importing.convert import Converted, Exported, convert, export_text, e
 from ralph.importing.imports import Imported, ImportRequest, import_stories
 from ralph.importing.kinds import Done
 from ralph.importing.sources import gather
+from ralph.importing.write_back import WrittenBack, write_back
 from ralph.plans.beads import TOOLS, Difference, Kind, compare, find
 from ralph.plans.fresh import Fate, Loss
 from ralph.plans.registry import traits
@@ -162,9 +163,18 @@ def _as_json(done: Imported, dry: bool) -> dict[str, object]:
 
 
 def export_plan(args: Namespace) -> int:
+    if not (args.target or args.status or args.markdown or args.json):
+        hint = "use --layout LAYOUT, --status TOOL, --json or --markdown"
+        raise UsageError("choose what to export", hint=hint)
+    if args.dry_run and not args.status:
+        raise UsageError("--dry-run goes with --status", hint="`--layout` without --to only prints the plan")
+    if args.json and (args.target or args.markdown):
+        raise UsageError("--json is a form of its own", hint="leave out --layout and --markdown")
     opened = open_plan(args)
     for notice in opened.loaded.notices:
         warn(notice)
+    if args.status:
+        return _mark(opened, args)
     if not args.target:
         return _list(opened, args)
     if args.to == "-":
@@ -195,6 +205,30 @@ def table(plan: Plan) -> str:
             "| " + " | ".join(one_line(cell).replace("\\", "\\\\").replace("|", "\\|") for cell in cells) + " |"
         )
     return "\n".join(rows)
+
+
+def _mark(opened: OpenPlan, args: Namespace) -> int:
+    done = write_back(opened, args.status, "" if args.to == "-" else args.to, os.environ, dry=args.dry_run)
+    if args.json:
+        emit_json(done)
+    else:
+        _show_marks(done, args.dry_run)
+    return ExitCode.UNFINISHED if done.failed else ExitCode.COMPLETE
+
+
+def _show_marks(done: WrittenBack, dry: bool) -> None:
+    for mark in done.marked:
+        what = f"{mark.story}: {mark.title}" if mark.story else mark.title
+        say_raw(f"{paint(one_line(mark.item, 60), 'green')}  {one_line(what, 80)}  ({one_line(mark.note)})")
+    for marks, what in ((done.ahead, "done there, open here"), (done.missing, "not there any more")):
+        if marks:
+            listed = _listed([f"{one_line(mark.item, 60)} ({mark.story})" for mark in marks])
+            note(f"{what}: {listed}; not touched", "yellow")
+    if done.failed:
+        warn(f"the rest was not marked: {done.failed}")
+    count = plural(len(done.marked), "item")
+    would = "would be marked" if dry else "marked"
+    note(f"{done.where}: {count} {would} as done, {done.same} done before", "bold")
 
 
 def _show_export(done: Exported) -> None:

@@ -67,6 +67,8 @@ KINDS = {
 """In the order in which a file is tried. Of these, only one recognises a file."""
 FALLBACKS = ("checklist", "fix_plan")
 """For Markdown that no format claims: with checkboxes, and with bullets only."""
+WRITTEN_BACK = ("github", "beads", "taskmaster")
+"""Where `ralph plan export --status` can mark what is done."""
 OWN = "a plan of Ralph"
 TITLES = {name: kind.title for name, kind in KINDS.items()}
 

@@ -30,7 +30,7 @@ def read(data: bytes, file: str, kind: str = "") -> Batch:
     """Raises BadData or PlanError with file and line."""
     if kind and kind not in names():
         raise UsageError(f"unknown kind of source {kind!r}", hint=f"use one of {', '.join(names())}")
-    text = _text(data, file)
+    text = text_of_source(data, file)
     if not text.strip():
         raise BadData("the file is empty", where=Place(file), hint="use a file that contains tasks")
     kind = kind or detect(text, file)
@@ -43,7 +43,7 @@ def read(data: bytes, file: str, kind: str = "") -> Batch:
     return _read_plan(data, file, kind)
 
 
-def _text(data: bytes, file: str) -> str:
+def text_of_source(data: bytes, file: str) -> str:
     if data[:2] in (b"\xff\xfe", b"\xfe\xff"):  # a CSV file of a spreadsheet
         return data.decode("utf-16", "replace").removeprefix("\ufeff")
     return decode_utf8(data, file).removeprefix("\ufeff")
@@ -176,7 +176,7 @@ def _of_kind(folder: Path, kind: str, *, is_named: bool) -> Iterator[Source]:
 
 def _kind_of(source: Source) -> str:
     try:
-        return detect(_text(source.data, source.name), source.name)
+        return detect(text_of_source(source.data, source.name), source.name)
     except (BadData, PlanError):
         return ""
 
@@ -184,7 +184,7 @@ def _kind_of(source: Source) -> str:
 def _is_broken_or_has_tasks(source: Source) -> bool:
     """Bullets alone are no tasks: any text has some."""
     try:
-        return detect(_text(source.data, source.name), source.name) != FALLBACKS[-1]
+        return detect(text_of_source(source.data, source.name), source.name) != FALLBACKS[-1]
     except NoTasks:
         return False
     except BadData:

@@ -91,13 +91,13 @@ def push(repo: Repo, wanted: PullRequest) -> None:
 def open_request(repo: Repo, wanted: PullRequest, env: Mapping[str, str], *, draft: bool = False) -> str:
     """The address of the new pull request."""
     words = ["pr", "create", "--base", wanted.base, "--head", wanted.branch, "--title", wanted.title]
-    done = _gh(repo.root, [*words, "--body-file", "-", *(["--draft"] if draft else [])], wanted.body, env)
+    done = gh(repo.root, [*words, "--body-file", "-", *(["--draft"] if draft else [])], wanted.body, env)
     return _address(done)
 
 
 def comment(root: Path, which_one: str, body: str, env: Mapping[str, str]) -> str:
     """The address of the comment. An earlier one of this user's stays as it is."""
-    return _address(_gh(root, ["pr", "comment", which_one, "--body-file", "-"], text_for_github(body), env))
+    return _address(gh(root, ["pr", "comment", which_one, "--body-file", "-"], text_for_github(body), env))
 
 
 def require_gh(root: Path, env: Mapping[str, str]) -> str:
@@ -108,7 +108,8 @@ def require_gh(root: Path, env: Mapping[str, str]) -> str:
     raise SetupError("gh, GitHub's program for the command line, is not installed", hint=hint)
 
 
-def _gh(root: Path, words: list[str], body: str, env: Mapping[str, str]) -> Finished:
+def gh(root: Path, words: list[str], body: str, env: Mapping[str, str]) -> Finished:
+    """Run GitHub's program. Raises SetupError with what it says if it fails."""
     settings = {"GH_PROMPT_DISABLED": "1", "GH_NO_UPDATE_NOTIFIER": "1", "NO_COLOR": "1"}
     argv = [require_gh(root, env), *words]
     done = run(argv, cwd=root, env={**env, **settings}, stdin=body.encode("utf-8", "replace"), timeout=_PATIENCE)

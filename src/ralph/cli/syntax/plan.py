@@ -355,24 +355,36 @@ def plan_import(parser: ArgumentParser) -> None:
 
 
 def plan_export(parser: ArgumentParser) -> None:
-    """Write the plan in another layout, to stdout or to a new workspace. This workspace
-    is not changed.
+    """Write the plan in another layout, to stdout or to a new workspace; or mark what is
+    done where it was imported from. This workspace is not changed.
 
-    Lists every field that the other layout cannot hold.
+    Lists every field that the other layout cannot hold. With --status, finished
+    stories are marked in the other tool: issues are closed with the commit that
+    proves them, beads are closed, tasks become done. Nothing is reopened.
 
     examples:
       ralph plan export --layout plan.md                     as Markdown, to stdout
       ralph plan export --layout feature --to ../other       to a new workspace
       ralph plan export --json                               a list of the stories
       ralph plan export --markdown > stories.md              a table
+      ralph plan export --status github --dry-run            which issues would be closed
+      ralph plan export --status taskmaster                  in .taskmaster/tasks/tasks.json
     """
+    from ralph.importing.kinds import WRITTEN_BACK
     from ralph.plans.registry import LAYOUTS
 
-    what = parser.add_mutually_exclusive_group(required=True)
+    what = parser.add_mutually_exclusive_group()
     what.add_argument("--layout", dest="target", metavar="LAYOUT", help=", ".join(LAYOUTS.built_in()))
-    what.add_argument("--json", action="store_true", help="a JSON list of the stories")
+    what.add_argument("--status", choices=WRITTEN_BACK, metavar="TOOL", help=", ".join(WRITTEN_BACK))
     what.add_argument("--markdown", action="store_true", help="a Markdown table of the stories")
-    parser.add_argument("--to", default="-", metavar="DIR", help="the folder of a new workspace (default: -, stdout)")
+    parser.add_argument("--json", action="store_true", help="a JSON list of the stories; with --status, what was done")
+    parser.add_argument(
+        "--to",
+        default="-",
+        metavar="PATH",
+        help="the folder of a new workspace (default: -, stdout); with --status, the other tool's file",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="with --status: show what would be marked")
     add_workspace(parser, layout="--from")
 
 

@@ -31,7 +31,7 @@ def recognise(sample: Sample) -> bool:
 _REF = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*")
 """What a spec can name as the bead of a step."""
 _BLOCKING = frozenset({"blocks", "blocked-by", "conditional-blocks", "waits-for", ""})
-_GONE = frozenset({"tombstone", "deleted"})
+GONE = frozenset({"tombstone", "deleted"})
 _WAITING = {"blocked": "blocked in beads", "deferred": "deferred in beads"}
 
 
@@ -49,7 +49,7 @@ def read(text: str, file: str) -> Batch:
         if not name or not name.isprintable() or " " in name or len(name) > 100:
             hint = "export it again with `br sync` or `bd export`"
             raise BadData("this bead has no ID", where=Place(file, line), hint=hint)
-        if text_of(record, "status") in _GONE:
+        if text_of(record, "status") in GONE:
             continue
         if name in beads:
             left.append(remark("left-out", f"left out: {name} occurs twice; the later one counts", file, line))

@@ -21,7 +21,7 @@ _FORM = Form(
     status=("status",),
     phase=("tag",),
     parent=("parent",),
-    silent=("subtasks", "previousstatus"),
+    silent=("subtasks", "previousstatus", "parenttaskid", "updatedat"),
     has_markup=False,
 )
 
