@@ -20,8 +20,8 @@ from fetch_clients import CLIENTS, fetch
 ROOT = Path(__file__).resolve().parent.parent
 BIN = f"{ROOT}/.venv/bin"
 CLIENT, OTHER_CLIENTS, RAY = "pytest.mark.client", "support.other_clients", 'needs("ray")'
-BROWSER = 'needs("playwright"'
-"""What a file has that tests the real Claude client, others, a cluster, or the page in a browser."""
+BROWSER, SITE = 'needs("playwright"', 'needs("mkdocs"'
+"""What a file has that tests the real Claude client, others, a cluster, a page in a browser, or the site."""
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
@@ -92,6 +92,8 @@ def main(arguments: list[str]) -> int:
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_ray.py")], check=False)
         if "--only-lint" not in own and "--everything" in own and names_test_with(BROWSER, for_pytest):
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_browser.py")], check=False)
+        if "--only-lint" not in own and "--everything" in own and names_test_with(SITE, for_pytest):
+            subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "site"), "--install"], check=False)
         if "--only-lint" not in own:
             compile_sources()
         results = [(title, run(title, command, scratch)) for title, command in steps]

@@ -13,6 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"
 OTHER_CLIENTS = ROOT / ".venv" / "clients" / "node_modules" / ".bin"
+MKDOCS = ROOT / ".venv" / "site" / "bin" / "mkdocs"
 AXE = ROOT / ".venv" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 OPTIONAL = frozenset({"codex", "goose", "srt"})
 """Clients, and a sandbox, for which there may be no package here, so not even `--everything` insists on them."""
@@ -31,6 +32,8 @@ def is_installed(tool: str) -> bool:
         return importlib.util.find_spec(tool) is not None
     if tool == "axe-core":
         return AXE.exists()
+    if tool == "mkdocs":
+        return MKDOCS.exists()
     return CLIENT.exists() if tool == "claude" else shutil.which(tool) is not None
 
 
