@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 from textwrap import dedent
@@ -69,3 +70,21 @@ def test_every_command_block_of_a_page_runs(page: str, tmp_path: Path) -> None:
         projects[-1].play(block)
     for project in projects:
         project.wait()
+
+
+@pytest.mark.defaults
+def test_prompts_are_as_short_as_the_questions_page_says(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "faq.md").read_text()
+    told = dict(re.findall(r"^\| (.*?) \| about (\d+)", page, re.M))
+    modes = {
+        "implement a story": "implement",
+        "review a story": "review",
+        "fix what a review found": "fix",
+        "write acceptance tests first": "acceptance",
+        "write end-to-end tests": "exam",
+    }
+    assert set(told) == set(modes)
+    project = DocProject(tmp_path, "a plan")
+    for session, mode in modes.items():
+        tokens = json.loads(project.do(f"ralph explain prompt --story US-001 --mode {mode} --json"))["tokens"]
+        assert 0.75 * int(told[session]) < sum(tokens.values()) < 1.25 * int(told[session]), mode

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 
 from support.clients import CLIENT, INSIDE, NO_SANDBOX, ROOT, Project, claim, say, use, write
+from support.doc_projects import DocProject, blocks
 from support.tools import is_installed
 
 pytestmark = [
@@ -46,55 +47,33 @@ def started_with(ran: Any) -> list[str]:
     return [" ".join(event["argv"]) for event in ran.of("AgentStarted")]
 
 
-def test_the_readme_works_with_nothing_else_set(tmp_path: Path) -> None:
-    """Install, `ralph init`, write stories, commit, `ralph run`: the client is found on PATH."""
-    root, home, bin_folder = tmp_path / "project", tmp_path / "home", tmp_path / "bin"
-    for folder in (root, home, bin_folder, tmp_path / "tmp"):
+def test_the_readme_as_it_stands_ends_in_a_finished_run(tmp_path: Path) -> None:
+    """Its first run with nothing else set: the client is found on PATH."""
+    [steps] = [block for block in blocks("README.md") if not block.why_not]
+    project = DocProject(tmp_path / "there", steps.where)
+    (project.home / ".ralph" / "config.yaml").unlink()  # the scripted agent
+    for folder in (tmp_path / "bin", tmp_path / "tmp"):
         folder.mkdir()
-    (bin_folder / "claude").symlink_to(CLIENT)
-    env = {
-        "PATH": f"{bin_folder}:{os.environ['PATH']}",
-        "HOME": str(home),
-        "TMPDIR": str(tmp_path / "tmp"),
-        "RALPH_STATE_HOME": str(tmp_path / "state"),
+    (tmp_path / "bin" / "claude").symlink_to(CLIENT)
+    own = {
+        "PATH": f"{tmp_path}/bin:{project.env['PATH']}",
+        "TMPDIR": f"{tmp_path}/tmp",
         "ANTHROPIC_API_KEY": "test-key",
-        **{f"GIT_{a}_{b}": "t@example.com" for a in ("AUTHOR", "COMMITTER") for b in ("NAME", "EMAIL")},
     }
-
-    def do(*command: str) -> str:
-        none = subprocess.DEVNULL
-        done = subprocess.run(command, cwd=root, env=env, stdin=none, capture_output=True, timeout=120, check=False)
-        said = done.stdout.decode() + done.stderr.decode()
-        assert done.returncode == 0, said
-        return said
-
-    (root / "Makefile").write_text("test:\n\t@for f in *.txt; do grep -q . $$f || exit 1; done\n")
-    (root / "first.txt").write_text("first\n")
-    do("git", "init", "-q", "-b", "main")
-    do("git", "add", "-A")
-    do("git", "commit", "-qm", "Start")
-    do(sys.executable, "-m", "ralph", "init", "user-login")
-    [plan] = root.glob(".ralph/*/tasks.json")
-    document = json.loads(plan.read_text())
-    template = document["userStories"][0]
-    document["userStories"] = [
-        template | {"id": f"US-00{n}", "title": f"Say {word}", "acceptanceCriteria": [f"{word}.txt says {word}"]}
-        for n, word in enumerate(("hello", "goodbye"), 1)
-    ]
-    plan.write_text(json.dumps(document, indent=2) + "\n")
-    do("git", "add", "-A")
-    do("git", "commit", "-qm", "Plan")
-    done = use("Write", file_path=str(plan.parent / "request.json"), content='{"claim": "done"}')
-    approved = use("StructuredOutput", review={"verdict": "approved"})
+    project.env |= own
     turns = [
-        *(use("Write", file_path=str(root / "hello.txt"), content="hello\n"), done, say(), approved),
-        *(use("Bash", command="echo goodbye > goodbye.txt && cat goodbye.txt"), done, say(), approved),
+        use("Write", file_path=str(project.root / "login.py"), content="PASSKEYS = True\n"),
+        use("Write", file_path=str(project.root / ".ralph/user-login/request.json"), content='{"claim": "done"}'),
+        say(),
+        use("StructuredOutput", review={"verdict": "approved"}),
     ]
     (tmp_path / "script.json").write_text(json.dumps(turns))
-    inside = [sys.executable, *INSIDE, str(tmp_path / "script.json"), str(tmp_path / "requests.jsonl")]
-    said = do(*inside, sys.executable, "-m", "ralph", "run")
-    assert [story["passes"] for story in json.loads(plan.read_text())["userStories"]] == [True, True], said
-    journal = "".join(path.read_text() for path in (tmp_path / "state").glob("*/runs/*/events.jsonl"))
+    served = [sys.executable, *INSIDE, str(tmp_path / "script.json"), str(tmp_path / "requests.jsonl")]
+    project.shell = [*served, *project.shell]
+    said = project.play(steps)
+    [plan] = project.root.glob(".ralph/*/tasks.json")
+    assert [story["passes"] for story in json.loads(plan.read_text())["userStories"]] == [True], said
+    journal = "".join(path.read_text() for path in (tmp_path / "there" / "state").glob("*/runs/*/events.jsonl"))
     assert ("may: everything inside its sandbox" in said) == (FLAG in journal) == is_installed("bwrap")
 
 

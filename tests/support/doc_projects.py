@@ -146,6 +146,16 @@ class DocProject:
         self.home = folder / "home"
         self.root = self.home / "src" / "my-project"
         self.run_id = ""
+        self.shell = ["sh", "-eux", "-c"]
+        kept = {name: os.environ[name] for name in ("LC_ALL", "TERM", "TMPDIR") if name in os.environ}
+        self.env = {
+            **kept,
+            "HOME": str(self.home),
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "RALPH_STATE_HOME": str(folder / "state"),
+            "GIT_CONFIG_NOSYSTEM": "1",
+            "PIP_NO_INDEX": "1",
+        }
         shutil.rmtree(folder, ignore_errors=True)
         self.root.mkdir(parents=True)
         (self.home / ".gitconfig").write_text(IDENTITY)
@@ -188,22 +198,10 @@ class DocProject:
                     return True
         return False
 
-    @property
-    def env(self) -> dict[str, str]:
-        kept = {name: os.environ[name] for name in ("LC_ALL", "TERM", "TMPDIR") if name in os.environ}
-        return {
-            **kept,
-            "HOME": str(self.home),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "RALPH_STATE_HOME": str(self.folder / "state"),
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "PIP_NO_INDEX": "1",
-        }
-
     def do(self, *lines: str, timeout: int = 300) -> str:
         """Run lines as one script that ends at the first mistake, and return what it printed."""
         done = subprocess.run(
-            ["sh", "-eux", "-c", "\n".join(lines)],
+            [*self.shell, "\n".join(lines)],
             cwd=self.root,
             env=self.env,
             stdin=subprocess.DEVNULL,
