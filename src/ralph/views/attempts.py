@@ -30,6 +30,7 @@ from ralph.core.events import (
     IterationEnded,
     IterationStarted,
     Judged,
+    Landing,
     Paused,
     Proved,
     Queued,
@@ -125,7 +126,9 @@ class Attempt(Struct, kw_only=True):
     worker: int = 0
     choice: str = ""
     base: str = ""
-    """The tree it started from."""
+    """All files as they were when it started, the user's uncommitted ones too; of a worker, a commit."""
+    head: str = ""
+    """The commit that its own commit continues."""
     sessions: list[AgentSession] = []
     checks: list[Check] = []
     refused: list[str] = []
@@ -145,7 +148,7 @@ class Attempt(Struct, kw_only=True):
     findings: tuple[Finding, ...] = ()
     replies: tuple[Reply, ...] = ()
     tree: str = ""
-    """The candidate."""
+    """The candidate, to compare with `base`."""
     message: str = ""
     """Of the commit."""
     trailers: dict[str, tuple[str, ...]] = {}
@@ -262,6 +265,7 @@ class Attempts:
             worker=event.worker,
             choice=event.choice,
             base=event.base or str(event.checkpoint.get("tree") or ""),
+            head=event.base or str(event.checkpoint.get("head") or ""),
             sessions=[],
             checks=[],
             refused=[],
@@ -310,8 +314,10 @@ class Attempts:
                 attempt.rescue, attempt.rescue_commit = ref, commit
             case Committed(commit=commit):
                 attempt.commit = commit
+            case Landing():
+                attempt.base, attempt.head = str(event.checkpoint.get("tree") or attempt.base), event.onto
             case Queued():
-                attempt.queued = t
+                attempt.queued, attempt.tree = t, event.commit
                 self._begin("queue", number, SpanKind.QUEUE, t)
             case IterationEnded():
                 for what in ("agent", "checks", "queue", "proof"):
@@ -409,6 +415,5 @@ def _judge(attempt: Attempt, evidence: Evidence) -> None:
     attempt.objections = evidence.objections
     attempt.reviewer = evidence.reviewer
     attempt.replies = evidence.replies
-    attempt.tree = evidence.proof.tree if evidence.proof else attempt.tree
     if evidence.answer is not None:
         attempt.answer, attempt.findings = evidence.answer.verdict, evidence.answer.findings

@@ -16,7 +16,7 @@ from ralph.core.errors import RalphError
 from ralph.core.events import RunStarted
 from ralph.core.text import revealed
 from ralph.host.git.command import ask
-from ralph.host.git.objects import diff_text
+from ralph.host.git.objects import diff_text, empty_tree
 from ralph.host.git.repo import Repo, find_repository, identify
 from ralph.host.redaction import redact
 from ralph.state.places import home
@@ -61,25 +61,30 @@ class Diff(Struct, frozen=True):
 
 
 def diff_of(run: RunStarted, attempt: Attempt, env: Mapping[str, str]) -> Diff:
-    of, new = _candidate(attempt)
+    of, old, new = _candidate(attempt)
     if not new:
         return Diff(why_not="this attempt changed no files" if attempt.ended else "there is no candidate yet")
     repo = find_repo(run, env)
     if repo is None:
         return Diff(of=of, why_not="the repository was not found here; the journal has only the names of the files")
-    old = attempt.base if _has(repo, attempt.base) else f"{new}^"
+    old = old if _has(repo, old) else f"{new}^"
+    old = old if _has(repo, old) or not attempt.commit else empty_tree(repo)  # the first commit of its branch
     if not _has(repo, new) or not _has(repo, old):
         return Diff(of=of, why_not="these objects are no longer in the repository")
     text, is_cut = diff_text(repo, old, new, limit=_MOST_BYTES)
     return Diff(tuple(parse(text)), of, is_cut)
 
 
-def _candidate(attempt: Attempt) -> tuple[str, str]:
+def _candidate(attempt: Attempt) -> tuple[str, str, str]:
+    """What it is, and the two trees to compare. Commits leave the user's uncommitted files out; snapshots do not."""
     if attempt.commit:
-        return f"commit {attempt.commit[:9]}", attempt.commit
+        return f"commit {attempt.commit[:9]}", attempt.head, attempt.commit
     if attempt.rescue_commit:
-        return "work that was rolled back, and is kept", attempt.rescue_commit
-    return "candidate", attempt.tree
+        return "work that was rolled back, and is kept", attempt.base, attempt.rescue_commit
+    if attempt.tree or attempt.proof is None:
+        return "candidate", attempt.base, attempt.tree
+    proven = attempt.proof
+    return "candidate", attempt.head if proven.where == "checkout" else attempt.base, proven.tree
 
 
 def _has(repo: Repo, name: str) -> bool:
@@ -134,7 +139,9 @@ def _file(block: list[str]) -> FileDiff:
             path = _path(line[4:])
     if head:
         hunks.append(Hunk(head, tuple(lines)))
-    path = path or _path(block[0].removeprefix("diff --git ").partition(" b/")[0])
+    if not path:  # of a binary or an empty file: both names are the same, as renames are not looked for
+        names = block[0].removeprefix("diff --git ")
+        path = _path(names[: len(names) // 2])
     signs = [each.sign for hunk in hunks for each in hunk.lines]
     return FileDiff(revealed(path), status, signs.count("+"), signs.count("-"), tuple(hunks))
 
