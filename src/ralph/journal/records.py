@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
+from typing import BinaryIO
 
 import msgspec
 from msgspec import Struct
@@ -42,6 +43,7 @@ from ralph.host.redaction import redact_struct
 
 LONGEST_LINE = 64 * 1024 * 1024
 """Bytes. A longer one was not written by a run."""
+_PART = 1024 * 1024
 _HEAD = 100
 """The number, the time and the kind of an event are within this many bytes of the beginning of its line."""
 _SIZE = 12
@@ -216,10 +218,10 @@ class _Version(msgspec.Struct):
 
 def _decode(line: bytes, path: Path, number: int, version: str = "") -> Record:
     """`version`: the one that wrote the journal, as far as it is known."""
-    place = Place(str(path), number)
     try:
         record = _record(line)
-        schema = record.v
+        if (schema := record.v) <= SCHEMA:
+            return record
     except msgspec.DecodeError as error:
         try:
             found = msgspec.json.decode(line, type=_Version)
@@ -228,15 +230,12 @@ def _decode(line: bytes, path: Path, number: int, version: str = "") -> Record:
         schema, version = found.v, str(found.event.get("version") or version)
         if schema <= SCHEMA and not is_newer(version):
             what = f"the journal is damaged: {error}"
-            raise BadData(what, where=place, hint="the lines before it are intact") from None
-        record = None
-    if record is not None and schema <= SCHEMA:
-        return record
+            raise BadData(what, where=Place(str(path), number), hint="the lines before it are intact") from None
     by = f"schema {schema}" if schema > SCHEMA else f"version {version}"
     supported = SCHEMA if schema > SCHEMA else __version__
     raise Newer(
         f"the journal was written with {by} of Ralph; this is {supported}",
-        where=place,
+        where=Place(str(path), number),
         hint="use the newer version of Ralph that wrote it",
     )
 
@@ -284,17 +283,33 @@ class Follower:
     def placed(self) -> Iterator[tuple[int, Record]]:
         """Each new record with the offset of its line, for `records_at`."""
         try:
-            with open_state(self._path) as stream:
-                stream.seek(self._offset)
-                data = stream.read(LONGEST_LINE)
+            stream = open_state(self._path)
         except OSError:
             return
-        for line in data[: data.rfind(b"\n") + 1].splitlines(keepends=True):
-            is_skipped = bool(self._skip) and line.find(self._skip, 0, _HEAD) >= 0
-            record = None if is_skipped else _decode(line, self._path, self._number + 1)
-            offset, self._number, self._offset = self._offset, self._number + 1, self._offset + len(line)
-            if record is not None:
-                yield offset, record
+        with stream:
+            for line in self._lines(stream):
+                is_skipped = bool(self._skip) and line.find(self._skip, 0, _HEAD) >= 0
+                record = None if is_skipped else _decode(line, self._path, self._number + 1)
+                offset, self._number, self._offset = self._offset, self._number + 1, self._offset + len(line)
+                if record is not None:
+                    yield offset, record
+
+    def _lines(self, stream: BinaryIO) -> Iterator[bytes]:
+        """Those that are complete. A part at a time: a journal may be larger than the memory."""
+        part = _PART
+        while part <= LONGEST_LINE:
+            try:
+                stream.seek(self._offset)
+                data = stream.read(part)
+            except OSError:
+                return
+            if end := data.rfind(b"\n") + 1:
+                yield from data[:end].splitlines(keepends=True)
+                part = _PART
+            elif len(data) < part:
+                return
+            else:
+                part *= 8
 
 
 def records_at(path: Path, offsets: Sequence[int]) -> list[Record]:

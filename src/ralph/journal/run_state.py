@@ -54,6 +54,8 @@ class RunState:
         self.started_at = 0.0
         self.now = 0.0
         self.stories: dict[str, SeenStory] = {}
+        self.done = 0
+        """Of these, how many are done."""
         self.proven: set[str] = set()
         self.unproven: set[str] = set()
         """Stories that are done although no check ran for them and no review approved them."""
@@ -147,10 +149,6 @@ class RunState:
     @property
     def total(self) -> int:
         return len(self.stories)
-
-    @property
-    def done(self) -> int:
-        return sum(story.state is State.DONE for story in self.stories.values())
 
     @property
     def grades(self) -> dict[str, int]:
@@ -247,12 +245,20 @@ class RunState:
     def _plan(self, event: PlanSeen) -> None:
         if event.whole:
             self.stories = {story.id: story for story in event.stories}
-            return
-        self.stories |= {story.id: story for story in event.stories}
-        for gone in event.removed:
-            self.stories.pop(gone, None)
+        else:
+            for story in event.stories:
+                self._put(story)
+            for gone in event.removed:
+                self.stories.pop(gone, None)
         if event.ids is not None:
             self.stories = {name: self.stories[name] for name in event.ids if name in self.stories}
+        if event.whole or event.removed or event.ids is not None:
+            self.done = sum(story.state is State.DONE for story in self.stories.values())
+
+    def _put(self, story: SeenStory) -> None:
+        before = self.stories.get(story.id)
+        self.done += (story.state is State.DONE) - (before is not None and before.state is State.DONE)
+        self.stories[story.id] = story
 
     def _finished(self, event: IterationEnded) -> None:
         self.iterations.append(event)
@@ -275,12 +281,12 @@ class RunState:
         self._set_state(event.story, event.story_state)
         known = self.stories.get(event.story)
         if known is not None and event.grade and (event.completes or event.grade == Grade.UNPROVEN):
-            self.stories[event.story] = msgspec.structs.replace(known, grade=event.grade)
+            self._put(msgspec.structs.replace(known, grade=event.grade))
 
     def _set_state(self, story: str, state: State | None) -> None:
         known = self.stories.get(story)
         if known is not None and state is not None:
-            self.stories[story] = msgspec.structs.replace(known, state=state)
+            self._put(msgspec.structs.replace(known, state=state))
 
 
 class PlanDiff:

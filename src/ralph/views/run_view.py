@@ -39,6 +39,7 @@ from ralph.core.events import (
 )
 from ralph.core.history import History, fold
 from ralph.core.plan import State
+from ralph.core.proof import Grade
 from ralph.core.review import OPEN_FINDINGS, Entry
 from ralph.core.verdict import Kind
 from ralph.journal.records import Follower, records_at
@@ -50,8 +51,6 @@ from ralph.views.lines import describe
 from ralph.views.paint import unpainted
 from ralph.workspace.runs import Standing
 
-_HEARD = (Limit, ToolUse)
-"""What agents say that the state of a run depends on."""
 _IDLE = (CheckStarted, CheckEnded, Decided, StepEnded, SessionTaken, Settling, Committed, HookAnswered, Scheduled)
 """Frequent events that no limit depends on."""
 _TOLD = (AgentEnded, Charged, IterationEnded, PlanSeen, StorySetAside, StoriesRetried, RunEnded)
@@ -150,10 +149,10 @@ class RunView:
         if isinstance(event, AgentSaid):
             if isinstance(event.event, Limit):
                 self._remember(event, record.t)
-            if isinstance(event.event, _HEARD):
                 self.state.add(record)
-            else:
-                self.state.now = record.t
+            elif isinstance(event.event, ToolUse):  # most of a long journal, and nothing else depends on it
+                self.state.parallel.activity(event).add(event, record.t)
+            self.state.now = record.t
             return
         if isinstance(event, RunStarted):
             self.first = event
@@ -234,7 +233,7 @@ class RunView:
             return "gone"
         if known.approved_at and known.state is State.DONE:
             return OPEN_FINDINGS
-        if (known.state is State.DONE and name in self.state.unproven) or name in self.state.waiting_for_proof:
+        if (name in self.state.unproven) if known.state is State.DONE else (known.grade == Grade.UNPROVEN):
             return "unproven"
         if is_running:
             return "in progress"
