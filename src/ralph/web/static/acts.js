@@ -32,7 +32,7 @@ export function button({ run, verb, label, tone = "", onclick }) {
   return h("button", { type: "button", key: `act-${verb}-${run}`, class: `act ${tone}`, "data-verb": verb, onclick: onclick ?? (() => perform(run, { verb })) }, label);
 }
 
-export const readOnlyNote = (readOnly) => (readOnly ? h("p", { class: "note" }, "Read-only: the server was started with --read-only.") : null);
+export const readOnlyNote = (readOnly) => (readOnly ? h("p", { class: "readonly" }, "Read-only: the server was started with --read-only.") : null);
 
 /** An answer to a question. What is typed stays when the page is drawn again. */
 export function answerBox(run, story) {

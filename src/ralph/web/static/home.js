@@ -7,6 +7,7 @@ import { bar, fact, facts, table } from "./parts.js";
 import * as server from "./server.js";
 
 const MOST = 100;
+const FEW = 6; // runs that need no search
 const runLink = (run) => `#/run/${encodeURIComponent(run)}`;
 const storyLink = (run, story) => `${runLink(run)}/story/${encodeURIComponent(story)}`;
 
@@ -115,13 +116,13 @@ export class Home {
     const standings = [...new Set(runs.map(standingOf))].sort().map((each) => [each, each]);
     const found = this.filtered(runs);
     return [
-      h("form", { key: "filter", class: "filter", role: "search", onsubmit: (event) => event.preventDefault() },
-        h("label", { class: "field grow" }, h("span", null, "Search"), h("input", { type: "search", id: "search", oninput: change("search"), placeholder: "plan, folder, agent, branch …" })),
-        select("workspace", "Workspace", places), select("standing", "Standing", standings),
+      runs.length < 2 ? null : h("form", { key: "filter", class: "filter", role: "search", onsubmit: (event) => event.preventDefault() },
+        runs.length < FEW ? null : h("label", { class: "field grow" }, h("span", null, "Search"), h("input", { type: "search", id: "search", oninput: change("search"), placeholder: "plan, folder, agent, branch …" })),
+        runs.length < FEW ? null : [select("workspace", "Workspace", places), select("standing", "Status", standings)],
         h("button", { type: "button", class: "act", disabled: this.picked.length !== 2 || undefined, title: "choose two runs in the table",
           onclick: () => this.app.go(`#/compare/${this.picked.map(encodeURIComponent).join("/")}`) }, `Compare (${this.picked.length}/2)`)),
       h("p", { key: "found", class: "unseen", role: "status" }, `${plural(found.length, "run")} found`),
-      table("All runs", this.columns(), found.slice(0, this.most), { key: (run) => run.run, empty: "No run matches." }),
+      table("All runs", this.columns(runs), found.slice(0, this.most), { key: (run) => run.run, empty: "No run matches." }),
       found.length > this.most ? h("button", { type: "button", class: "act", onclick: () => {
         this.most += MOST;
         this.app.redraw();
@@ -129,17 +130,17 @@ export class Home {
     ];
   }
 
-  columns() {
+  columns(runs) {
     return [
       { name: "Plan", cell: (run) => [h("a", { href: runLink(run.run) }, run.plan || run.run), h("small", { title: run.workspace }, folder(run.workspace))] },
-      { name: "Standing", cell: (run) => standingChip(run) },
+      { name: "Status", class: "wide", cell: (run) => standingChip(run) },
       { name: "Stories", cell: (run) => h("span", { class: "withbar" }, `${run.done}/${run.total}`, bar(run.done, run.total, "stories done"), run.failed ? h("small", null, `${run.failed} failed`) : null) },
       { name: "Proof", cell: (run) => !Object.keys(run.grades).length ? null : h("span", { class: "chips" }, Object.entries(run.grades).map(([grade, count]) => h("span", { class: "graded" }, `${count} `, gradeChip(grade)))) },
       { name: "Iterations", class: "number", cell: (run) => String(run.iterations) },
       { name: "Tokens", class: "number", cell: (run) => tokens(run.tokens) },
       { name: "Cost", class: "number", cell: (run) => money(run.cost_usd, run.is_estimated) },
       { name: "Started", cell: (run) => h("span", { title: run.run }, time(run.started, (t) => ago(t, this.now))) },
-      { name: "Compare", class: "pick", cell: (run) => h("input", { type: "checkbox", "aria-label": `Compare run ${run.run}`, onchange: (event) => this.pick(run.run, event.target) }) },
+      { name: "Compare", class: "pick", cell: (run) => runs.length < 2 ? null : h("input", { type: "checkbox", "aria-label": `Compare run ${run.run}`, onchange: (event) => this.pick(run.run, event.target) }) },
     ];
   }
 

@@ -9,6 +9,7 @@ export class Rows {
   constructor(node, { label, columns, fetch, fill, pick }) {
     Object.assign(this, { node, fetch, fill, pick });
     this.total = 0;
+    this.top = 0; // the first row in view when it was drawn last
     this.active = -1;
     this.pages = new Map(); // number of the page → its items, or null while it is asked for
     this.rows = new Map(); // index → element
@@ -28,7 +29,7 @@ export class Rows {
       const row = event.target.closest("[role=row]");
       if (row) this.activate(Number(row.dataset.index));
     });
-    new ResizeObserver(() => this.draw()).observe(node);
+    new ResizeObserver(() => this.resize()).observe(node);
   }
 
   get height() {
@@ -52,8 +53,16 @@ export class Rows {
     if (this.pages.get(last)?.length !== PAGE) this.pages.delete(last); // it was not full
     this.total = total;
     this.node.setAttribute("aria-rowcount", total);
+    this.resize();
+  }
+
+  /** Rows are taller on a narrow screen, which a phone that is turned no longer is. */
+  resize() {
+    const isOther = this.drawn !== this.height;
+    this.drawn = this.height;
     this.space.style.setProperty("height", `${this.tall}px`);
     if (this.isFollowing) this.node.scrollTop = this.tall;
+    else if (isOther) this.show(Math.floor(this.top));
     this.draw();
   }
 
@@ -67,6 +76,7 @@ export class Rows {
 
   draw() {
     const { height, first } = this;
+    this.top = first;
     const from = Math.max(Math.floor(first) - 8, 0);
     const to = Math.min(Math.ceil(first + this.node.clientHeight / height) + 8, this.total);
     for (const [index, row] of this.rows) {

@@ -76,8 +76,7 @@ export function head(feed, { tab = null, crumb = null } = {}) {
     h("nav", { class: "crumbs", "aria-label": "You are here" }, h("a", { href: "#/" }, "Runs"), h("span", { "aria-hidden": "true" }, "›"),
       crumb ? [h("a", { href: runLink(id) }, doc.plan || id), h("span", { "aria-hidden": "true" }, "›"), h("span", { "aria-current": "page" }, crumb)] : h("span", { "aria-current": "page" }, doc.plan || id)),
     crumb ? null : [
-      h("div", { class: "head" }, h("h1", { tabindex: "-1" }, doc.plan || id), standingChip(doc), actsOf(feed)),
-      h("p", { class: "soft" }, facts),
+      h("div", { class: "head" }, h("div", null, h("div", { class: "head" }, h("h1", { tabindex: "-1" }, doc.plan || id), standingChip(doc)), h("p", { class: "soft" }, facts)), actsOf(feed)),
       acts.readOnlyNote(doc.read_only),
       h("nav", { class: "tabs", "aria-label": "Parts of the run" }, TABS.filter(([name]) => name !== "live" || feed.isLive || tab === "live").map(([name, label]) =>
         h("a", { key: name, href: runLink(id, name), "aria-current": tab === name ? "page" : undefined }, label)),
@@ -150,7 +149,7 @@ export class Run {
     const lines = [
       doc.damage && h("p", null, h("strong", null, "The journal is damaged. "), doc.damage),
       !this.feed.isLive && doc.why && h("p", null, h("strong", null, doc.why)),
-      !this.feed.isLive && doc.detail && doc.detail !== doc.why && !doc.why?.includes(doc.detail) && h("p", null, doc.detail),
+      !this.feed.isLive && doc.detail && doc.detail !== doc.why && !doc.why?.includes(doc.detail) && !Object.keys(doc.questions).length && h("p", null, doc.detail),
       !this.feed.isLive && doc.next && h("p", null, "Next: ", doc.next),
     ].filter(Boolean);
     const tone = doc.damage || doc.standing === "unfinished" ? "bad" : doc.reason === "complete" ? "good" : "warn";
@@ -159,8 +158,6 @@ export class Run {
 
   /** What was claimed, what was proved, what it cost. */
   figures(doc) {
-    const sum = (kinds) => kinds.reduce((total, kind) => total + (doc.verdicts[kind] ?? 0), 0);
-    const refused = sum(["rejected", "crashed", "timed-out", "partial", "returned"]);
     const grades = Object.entries(doc.grades);
     const limit = doc.limits[0];
     const took = (this.feed.isLive ? this.feed.now : doc.seen) - doc.started;
@@ -169,7 +166,7 @@ export class Run {
         fact("done", `${doc.done}/${doc.total}`, bar(doc.done, doc.total, "stories done")),
         fact("proof", grades.length ? h("span", { class: "chips" }, grades.map(([grade, count]) => h("span", { class: "graded" }, `${count} `, gradeChip(grade)))) : "none yet"),
         fact("iterations", String(doc.iterations)),
-        fact("accepted", percent(doc.acceptance_rate), `${plural(doc.accepted, "iteration")}, ${refused} not`),
+        fact("accepted", percent(doc.acceptance_rate), plural(doc.accepted, "iteration")),
         fact("cost", money(doc.cost_usd, doc.is_estimated, doc.unknown_costs), doc.is_estimated ? "partly estimated" : doc.unknown_costs ? `${plural(doc.unknown_costs, "session")} of unknown cost` : ""),
         fact("tokens", tokens(doc.tokens_total), `${tokens(doc.tokens?.output ?? 0)} written`),
         fact("time", duration(took), `agents ${duration(doc.agent_seconds)}`),

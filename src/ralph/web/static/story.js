@@ -157,19 +157,19 @@ export class Story {
     const proof = attempt.proof;
     const passed = attempt.checks.filter((each) => each.result.passed).length;
     const session = attempt.sessions[attempt.sessions.length - 1];
-    const claimed = attempt.mode === "review" ? `verdict: ${(attempt.answer ?? "none").replaceAll("_", " ")}` : attempt.question ? "a question" : CLAIMS[attempt.claim] ?? (attempt.verdict ? "nothing" : "nothing yet");
+    const claimed = attempt.mode === "review" ? `verdict: ${(attempt.answer ?? (attempt.verdict === "accepted" ? attempt.headline.split(":", 1)[0] : "none")).replaceAll("_", " ")}` : attempt.question ? "a question" : CLAIMS[attempt.claim] ?? (attempt.verdict ? "nothing" : "nothing yet");
     return h("div", { key: "columns", class: "evidence" },
-      h("div", null, h("h3", null, "Claimed"), h("p", { class: "big" }, claimed),
+      h("div", null, h("h3", null, "Claimed"), h("p", { class: "sum" }, claimed),
         attempt.question ? h("p", { class: "said" }, attempt.question) : null,
         attempt.said ? fold("said", "The agent's last words", h("div", { class: "whole" }, attempt.said), { isOpen: attempt.said.length < 400 }) : null,
         attempt.changed.length ? fold("changed", `${plural(attempt.changed.length, "file")} changed`, h("ul", { class: "names" }, attempt.changed.map((name) => h("li", null, name)))) : h("p", { class: "soft" }, "no files changed"),
         attempt.notes.length ? fold("notes", `${plural(attempt.notes.length, "note")} from you in the prompt`, h("ul", null, attempt.notes.map((text) => h("li", null, text)))) : null),
-      h("div", null, h("h3", null, "Proved"), h("p", { class: "big" }, verdictChip(attempt.verdict), " ", gradeChip(attempt.grade)),
+      h("div", null, h("h3", null, "Proved"), h("p", { class: "sum" }, verdictChip(attempt.verdict), " ", gradeChip(attempt.grade)),
         attempt.checks.length ? h("p", null, icon(passed === attempt.checks.length ? "check" : "cross"), ` ${passed} of ${plural(attempt.checks.length, "check")} passed`) : h("p", { class: "soft" }, "no checks ran"),
         proof ? h("p", null, icon(proof.witnesses.length ? "eye" : "dashed"), proof.witnesses.length ? ` ${plural(proof.witnesses.length, "witness").replace(/witnesss$/, "witnesses")}` : " no witness") : null,
         proof ? h("p", null, icon(proof.changed_expectations.length ? "warn" : "check"), ` ${oldTests(proof)}`) : null,
         attempt.merged ? h("p", null, icon(attempt.merged.passed ? "check" : "cross"), attempt.merged.passed ? ` proven on the merged tree (${seconds(attempt.merged.seconds)})` : ` failed on the merged tree: ${attempt.merged.why}`) : null),
-      h("div", null, h("h3", null, "Cost"), h("p", { class: "big" }, money(attempt.cost_usd, attempt.is_estimated, attempt.is_unknown ? 1 : 0)),
+      h("div", null, h("h3", null, "Cost"), h("p", { class: "sum" }, money(attempt.cost_usd, attempt.is_estimated, attempt.is_unknown ? 1 : 0)),
         h("p", null, between([duration(took), `${tokens(totalOf(attempt.tokens))} tokens`])),
         session ? h("p", { class: "soft" }, between([session.agent, session.model, session.turns && plural(session.turns, "turn"), session.tools && plural(session.tools, "call")])) : null,
         session?.detail ? h("p", { class: "soft" }, session.detail) : null,
@@ -286,6 +286,7 @@ export class Story {
     const total = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
     return [h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Changes in ${file.path}` },
       h("table", { key: isWide ? "wide" : "narrow", class: `diff ${isWide ? "wide" : ""}` },
+        h("colgroup", null, ["at", isWide ? "" : "at", isWide ? "at" : "", isWide ? "" : null].filter((name) => name !== null).map((name) => h("col", { class: name }))),
         h("thead", { class: "unseen" }, h("tr", null, (isWide ? ["line before", "before", "line after", "after"] : ["line before", "line after", "text"]).map((name) => h("th", { scope: "col" }, name)))),
         h("tbody", null, rows))),
     total > most ? h("button", { type: "button", class: "act", onclick: () => {
