@@ -119,6 +119,8 @@ class Feed:
                 self.view.catch_up()
                 self.version += 1
             self._follow_sessions()
+            if self.is_live:  # what is under way lasts until now, not until its last event
+                self.view.state.now = max(self.view.state.now, time.time())
             return self.version != version
 
     def _follow_sessions(self) -> None:

@@ -22,6 +22,8 @@ _HEARTBEAT = 15.0
 _TICK = 0.25
 """Seconds after which a stream notices at the latest that the server stops."""
 _MOST = 400
+_LATEST = 60
+"""Events that a new viewer sees first."""
 
 
 class Streams:
@@ -74,8 +76,8 @@ class Streams:
                     data += _event("run", document)
                     due = time.monotonic() + max(_PER_DOCUMENT, len(document) / _BYTES_PER_SECOND)
                 if count < 0 or feed.view.count < count:
-                    count = feed.view.count
-                elif feed.view.count > count:
+                    count = max(feed.view.count - _LATEST, 0)
+                if feed.view.count > count:
                     count, tail = await run_sync(feed.tail, count)
                     data += _event("tail", tail)
                 if heard != (heard := feed.version):

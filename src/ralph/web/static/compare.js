@@ -31,18 +31,20 @@ export class Compare {
     if (!this.found) return [top, h("p", { class: "empty" }, "Loading …")];
     const { runs, rows, stories } = this.found;
     const names = ["A", "B"];
+    const isOver = runs.every((run) => ["ended", "unfinished"].includes(run.standing)); // a run that began is no cheap one
     const value = (row, at) => {
-      const isBetter = row.better === names[at].toLowerCase();
+      const isBetter = isOver && row.better === names[at].toLowerCase();
       return h("span", { class: isBetter ? "better" : "" }, row[names[at].toLowerCase()], isBetter ? h("span", { class: "chip good" }, icon("check"), h("span", null, "better")) : null);
     };
+    const figures = rows.filter((row) => row.a || row.b);
     const side = (line) => (line ? h("span", { class: "chips" }, stateChip(line.state), gradeChip(line.grade), h("small", null, `${line.attempts}× ${line.cost_usd === null ? "" : money(line.cost_usd, line.is_estimated)}`)) : h("span", { class: "soft" }, "not in this run"));
     const link = (line, run) => (line ? h("a", { href: storyLink(run.run, line.id) }, line.id) : null);
     return [
       top,
-      h("dl", { key: "runs", class: "facts" }, runs.map((run, at) => h("div", { class: "fact" }, h("dt", null, `run ${names[at]}`),
+      h("dl", { key: "runs", class: "facts figures" }, runs.map((run, at) => h("div", { class: "fact" }, h("dt", null, `run ${names[at]}`),
         h("dd", null, h("a", { href: runLink(run.run) }, run.plan || run.run), h("small", null, `${moment(run.started)} · ${run.run}`))))),
       h("section", { key: "rows" }, h("h2", null, "Figures"), table("Figures of the two runs", [
-        { name: "What", cell: (row) => row.what }, { name: "A", cell: (row) => value(row, 0) }, { name: "B", cell: (row) => value(row, 1) }], rows, { key: (row) => row.what })),
+        { name: "What", cell: (row) => row.what }, { name: "A", cell: (row) => value(row, 0) }, { name: "B", cell: (row) => value(row, 1) }], figures, { key: (row) => row.what })),
       h("section", { key: "charts" }, h("h2", null, "Charts"), h("div", { class: "charts" }, [["stories", "Stories done"], ["cost", "Cost"]].map(([name, title]) =>
         chart({ key: name, path: server.chartOfTwo(this.a, this.b, name, this.app.theme), version: "", title, note: "" })))),
       h("section", { key: "stories" }, h("h2", null, "Stories"), table("Stories of the two runs", [

@@ -105,6 +105,6 @@ export const byId = (id) => document.getElementById(id);
 
 /** A list of elements without empty ones, with something between each two. */
 export function between(list, separator = " · ") {
-  const kept = [...shown(list)];
+  const kept = [...shown(list)].filter((each) => each !== 0);
   return kept.flatMap((each, at) => (at ? [separator, each] : [each]));
 }

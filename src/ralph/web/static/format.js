@@ -26,7 +26,7 @@ export const totalOf = (count) =>
   typeof count === "number" ? count : ["input", "output", "cache_read", "cache_write"].reduce((sum, name) => sum + (count?.[name] ?? 0), 0);
 
 export function money(usd, isEstimated = false, unknown = 0) {
-  if (usd === null || usd === undefined) return "unknown";
+  if (usd === null || usd === undefined) return unknown ? "unknown" : "–";
   return `${isEstimated ? "~" : ""}$${usd.toFixed(2)}${unknown ? " +?" : ""}`;
 }
 

@@ -29,7 +29,8 @@ export class Feed {
     this.stream = app.follow(server.runStream(id), {
       run: (doc) => this.take(doc),
       tail: ({ events }) => {
-        this.tail = [...this.tail, ...events].slice(-200);
+        const known = this.tail.filter((each) => each.seq < events[0]?.seq); // after a new connection, some come again
+        this.tail = [...known, ...events].slice(-200);
         app.redraw();
       },
       live: (part) => {

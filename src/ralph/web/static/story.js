@@ -136,7 +136,7 @@ export class Story {
       h("span", { class: "row" }, h("b", null, `${attempt.iteration}. ${attempt.mode}`), attempt.number > 1 ? h("span", { class: "soft" }, `attempt ${attempt.number}`) : null,
         verdictChip(attempt.verdict), gradeChip(attempt.grade)),
       h("span", { class: "headline" }, attempt.headline || (attempt.verdict ? "" : "under way")),
-      h("span", { class: "soft" }, between([moment(attempt.since), duration(took), money(attempt.cost_usd, attempt.is_estimated), attempt.worker ? `worker ${attempt.worker}` : null])));
+      h("span", { class: "soft" }, between([moment(attempt.since), duration(took), attempt.cost_usd === null ? null : money(attempt.cost_usd, attempt.is_estimated), attempt.worker ? `worker ${attempt.worker}` : null])));
     return h("article", { key: attempt.iteration, class: "attempt", id: `attempt-${attempt.iteration}`, "aria-label": `Iteration ${attempt.iteration}: ${attempt.mode}`,
       mount: this.wanted === attempt.iteration ? (node) => requestAnimationFrame(() => node.scrollIntoView()) : undefined },
     fold("all", label, [
