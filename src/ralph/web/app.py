@@ -60,13 +60,13 @@ def _routes() -> list[Route]:
 def make_app(
     access: Access,
     env: Mapping[str, str],
+    feeds: Feeds,
     *,
     version: str,
     host: str,
     is_stopping: Callable[[], bool],
     on_bug: Callable[[], object],
 ) -> ASGIApp:
-    feeds = Feeds(env, read_only=access.read_only)
     home = Home(env, version=version, host=host, read_only=access.read_only)
     site = Site(env, feeds, home, Streams(is_stopping))
     router = Router(_routes(), redirect_slashes=False, default=_nowhere)

@@ -228,6 +228,10 @@ class Feeds:
             self._drop(run)
         return feed
 
+    def close(self) -> None:
+        for feed in self._known.values():
+            feed.close()
+
     def _drop(self, kept: str) -> None:
         for run, feed in list(self._known.items()):
             count = sum(each.view.count for each in self._known.values())

@@ -22,6 +22,7 @@ from ralph.core.errors import SetupError, UsageError
 from ralph.host.files import write_bytes
 from ralph.web.access import Access, is_loopback
 from ralph.web.app import make_app
+from ralph.web.feeds import Feeds
 
 DEFAULT_PORT = 8750
 _TRIED = 20
@@ -131,9 +132,11 @@ def serve(
         url=f"http://{name}:{port}", token=access.token, host=wanted.host, port=port, read_only=wanted.read_only
     )
     stopping = {"now": False}
+    feeds = Feeds(env, read_only=wanted.read_only)
     app = make_app(
         access,
         env,
+        feeds,
         version=__version__,
         host=socket.gethostname(),
         is_stopping=lambda: stopping["now"],
@@ -142,7 +145,7 @@ def serve(
     server = _Server(app, stopping)
     token_file = _write_token(wanted.token_file, access.token)
     try:
-        with bound:
+        with bound, contextlib.closing(feeds):
             asyncio.run(server.run_on(bound, lambda: on_start(serving)))
     finally:
         if token_file is not None:

@@ -120,6 +120,7 @@ async function draw(node, path, version, pick) {
 }
 
 function makePickable(drawn, pick) {
+  drawn.setAttribute("role", "group"); // a picture has no links inside
   for (const mark of drawn.querySelectorAll("[data-iteration]")) {
     const number = Number(mark.dataset.iteration);
     if (!Number.isInteger(number) || number < 1) continue;
