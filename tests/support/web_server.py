@@ -160,12 +160,14 @@ def _events(lines: Any) -> Iterator[tuple[str, Any]]:
 
 
 @contextlib.contextmanager
-def served(state: Path, *options: str, env: Mapping[str, str] | None = None) -> Iterator[Served]:
+def served(
+    state: Path, *options: str, port: str | None = "0", env: Mapping[str, str] | None = None
+) -> Iterator[Served]:
     """A server that ends without a word and without a bug."""
-    server = Served(state, *options, env=env)
+    server = Served(state, *options, port=port, env=env)
     try:
         yield server
     finally:
         code, err, _ = server.end()
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, ""), (code, err)
     assert not list(state.glob("logs/*")), "it ran into a bug"

@@ -60,7 +60,7 @@ def run(args: Namespace) -> int:
 
 
 _TLS = """\
-Whoever has the address can control the runs, and without TLS anyone on the way can read it. Put TLS in front:
+Anyone with the address can control the runs, and without TLS anyone on the way can read it. Put TLS in front:
   caddy reverse-proxy --from ralph.example.com --to 127.0.0.1:{port}
 and start the server with `--allow-remote --allow-host ralph.example.com`. Or leave --allow-remote out, and on the
 other machine run

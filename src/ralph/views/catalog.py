@@ -11,15 +11,18 @@ from threading import Lock
 import msgspec
 from msgspec import Struct
 
-from ralph.core.errors import BadData
+from ralph.core.errors import BadData, RalphError
 from ralph.core.events import RunStarted
+from ralph.core.plan import State
 from ralph.core.ports import PlanRef
 from ralph.journal.records import Follower
 from ralph.journal.run_state import RunState
+from ralph.state.clones import current
 from ralph.state.locks import is_alive
 from ralph.state.names import RUNS
 from ralph.state.places import plan_state, state_home
 from ralph.state.runs import RUN_ID, journal_path, list_runs, moved_to
+from ralph.workspace.find import store_for
 from ralph.workspace.runs import Standing
 from ralph.workspace.stuck_stories import read_answers
 
@@ -128,9 +131,7 @@ def _card(journal: Path, state: RunState, damage: str, env: Mapping[str, str]) -
         is_estimated=state.is_estimated,
         grades=state.grades,
         questions=open_questions(state, env),
-        failures={
-            name: state.reasons.get(name, "") for name, story in state.stories.items() if story.state == "failed"
-        },
+        failures=open_failures(state, env),
         unproven={name: state.stories[name].title for name in state.waiting_for_proof},
         damage=damage,
     )
@@ -178,6 +179,18 @@ def open_questions(state: RunState, env: Mapping[str, str]) -> dict[str, str]:
     known = read_answers(plan_state(plan_ref(state.started), env)).stories
     answered = {answer.question for answers in known.values() for answer in answers}
     return {name: question for name, question in asked.items() if question not in answered}
+
+
+def open_failures(state: RunState, env: Mapping[str, str]) -> dict[str, str]:
+    """Story → why it failed, unless the user has reopened it since the run ended."""
+    found = {name: state.reasons.get(name, "") for name, story in state.stories.items() if story.state == "failed"}
+    if not found or state.started is None or state.ended is None:
+        return found
+    with contextlib.suppress(RalphError, OSError):
+        stories = store_for(current(plan_ref(state.started), env), env).load().plan.stories
+        failed = {story.id for story in stories if story.state is State.FAILED}
+        found = {name: why for name, why in found.items() if name in failed}
+    return found
 
 
 class _Fold:

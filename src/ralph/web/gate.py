@@ -35,7 +35,8 @@ _HEADERS = {
 _BUG = {"error": "internal error", "hint": "details are in a log of the machine that serves this"}
 _LOST = "the disk may be full or gone, or the run was removed"
 _AGAIN = '<meta http-equiv="refresh" content="0; url=/">'
-_LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8">{}<title>Ralph</title></head>
+_LOGIN = """<!doctype html><html lang="en"><head><meta charset="utf-8">{}<title>Ralph</title>
+<link rel="icon" href="data:,"></head>
 <body><h1>{}</h1><p>Open the address that <code>ralph serve</code> printed when it started.</p></body></html>"""
 
 

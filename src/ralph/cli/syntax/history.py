@@ -168,7 +168,7 @@ def ui(parser: ArgumentParser) -> None:
 def serve(parser: ArgumentParser) -> None:
     """Show the runs of this machine in a browser, and act on them. Needs the extra `web`.
 
-    Prints an address with a token that is new with every start; whoever has it can
+    Prints an address with a token that is new with every start; anyone with it can
     read everything and control the runs. Only this machine can reach the server,
     unless --allow-remote is given. `/metrics` is for Prometheus.
 

@@ -16,10 +16,15 @@ export function tell(message, tone = "good", hint = "") {
   setTimeout(() => toast.remove(), tone === "bad" ? 20000 : 6000);
 }
 
+const sent = []; // what was done on this page: a run that has ended does not tell
+
+export const sentTo = (run, story) => sent.filter((each) => each.run === run && each.story === story);
+
 export async function perform(run, act) {
   try {
     const { message } = await server.act(run, { story: "", text: "", finding: "", ...act });
     tell(message);
+    sent.push({ run, story: act.story ?? "", message, t: Date.now() / 1000 });
     document.dispatchEvent(new CustomEvent("acted"));
     return true;
   } catch (error) {

@@ -81,7 +81,7 @@ export class Home {
   waiting(each) {
     const run = this.found.runs.find((card) => card.run === each.run);
     const [sign, word] = KINDS[each.kind] ?? ["warn", each.kind];
-    const where = run ? `${run.plan}, ${folder(run.workspace)}` : each.run;
+    const where = run ? [...new Set([run.plan, folder(run.workspace)])].join(", ") : each.run;
     return h("li", { key: `${each.run} ${each.kind} ${each.story}`, class: `wait ${each.kind}` },
       h("div", { class: "row" },
         h("p", null, icon(sign), " ", each.story ? h("a", { href: storyLink(each.run, each.story) }, each.story) : "The run", ` ${each.story ? word : "is paused"}`),

@@ -2,7 +2,7 @@
 
 import * as acts from "./acts.js";
 import { between, h, patch as patchInto } from "./dom.js";
-import { duration, fateChip, gradeChip, icon, money, moment, plural, seconds, stateChip, time, tokens, totalOf, verdictChip, MEANING } from "./format.js";
+import { clock, duration, fateChip, gradeChip, icon, money, moment, plural, seconds, stateChip, time, tokens, totalOf, verdictChip, MEANING } from "./format.js";
 import { fact, facts, fold, pre } from "./parts.js";
 import { checkList, head, storyLink } from "./run.js";
 import * as server from "./server.js";
@@ -108,7 +108,8 @@ export class Story {
       h("div", { class: "acts" },
         can("retry") ? acts.button({ run: id, verb: "retry", label: "Retry", tone: "main", onclick: () => acts.perform(id, { verb: "retry", story: story.id }) }) : null,
         can("skip") ? acts.button({ run: id, verb: "skip", label: "Skip …", onclick: () => acts.skip(id, story.id) }) : null,
-        can("note") ? acts.button({ run: id, verb: "note", label: "Note …", onclick: () => acts.note(id, story.id) }) : null));
+        can("note") ? acts.button({ run: id, verb: "note", label: "Note …", onclick: () => acts.note(id, story.id) }) : null),
+      h("ul", { class: "sent" }, acts.sentTo(id, story.id).map(({ message, t }) => h("li", { key: t }, icon("check"), " ", message, " ", h("span", { class: "soft" }, clock(t))))));
   }
 
   findings() {
@@ -196,7 +197,7 @@ export class Story {
       h("p", { class: "soft" }, between([proof.where === "checkout" ? "in a clean checkout" : "in the workspace", proof.tree && h("span", null, "tree ", h("code", null, proof.tree.slice(0, 9)))])),
       proof.witnesses.length
         ? h("div", { key: "witness" }, h("h4", null, icon("eye"), " Witness"), h("p", { class: "soft" }, "fails without the change, passes with it"),
-          h("ul", { class: "names" }, proof.witnesses.map((each) => h("li", null, each.name, each.is_own ? h("span", { class: "chip good" }, "the story's own") : null))))
+          h("ul", { class: "names" }, proof.witnesses.map((each) => h("li", null, each.name, " ", each.is_own ? h("span", { class: "chip good" }, "the story's own") : null))))
         : list("missing", "No witness. One of these would be one", proof.missing),
       h("div", { key: "old" }, h("h4", null, icon(proof.changed_expectations.length ? "warn" : "check"), " The tests as they were"),
         h("p", null, oldTests(proof)),
