@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 
+from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
 from ralph.journal.workers import WorkerState
 from ralph.state.runs import RUN_ID
@@ -66,7 +67,7 @@ def _samples(env: Mapping[str, str]) -> Iterator[Sample]:
     for card in (*live, *ended[:_LAST]):
         journal = find_journal(card.run, env)
         if journal is not None and card.started:
-            yield "ralph_run_info", (card.run, card.plan, card.agent), 1
+            yield "ralph_run_info", (card.run, one_line(card.plan, 100), one_line(card.agent, 100)), 1
             with folded(journal) as (state, _):
                 found = list(_of_run(card.run, state, len(open_questions(state, env))))
             yield from found
