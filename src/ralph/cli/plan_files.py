@@ -142,7 +142,7 @@ def _show_problems(problems: tuple[Problem, ...]) -> None:
             say(f"    {one_line(problem.hint)}", "dim")
     more = len(problems) - _SHOWN_IMPORT
     if more > 0:
-        say(f"… and {plural(more, 'more problem')}; `ralph check` lists those that remain", "dim")
+        say(f"… and {plural(more, 'more problem')}; --json lists all of them", "dim")
 
 
 def _as_json(done: Imported, dry: bool) -> dict[str, object]:

@@ -31,6 +31,8 @@ def detect(text: str, file: str) -> str:
     found = [*_own(sample), *(kind for kind in KINDS if kind not in FALLBACKS and format_of(kind).recognise(sample))]
     if len(found) > 1:
         found = [kind for kind in found if is_in_its_place(kind, file)] or found
+    if found == ["kiro", "plans"]:  # the numbered checkboxes are the steps of the tasks in the headings
+        found = ["plans"]
     if len(found) > 1:
         hint = f"specify it with --from {' or --from '.join(found)}"
         raise BadData(f"this could be {' or '.join(found)}", where=Place(file), hint=hint)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import time
 from argparse import Namespace
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import msgspec
@@ -35,6 +35,7 @@ from ralph.importing.stories import (
     make,
     more_ids,
     read_imports,
+    remark,
     reworded,
     sources_in,
     write_imports,
@@ -312,8 +313,21 @@ def _chosen(
 def _report(ref: PlanRef, batches: list[Batch], skipped: tuple[Known, ...], left_out: int) -> Imported:
     """What is reported if there is nothing new."""
     kinds = tuple(dict.fromkeys(batch.kind for batch in batches))
-    problems = tuple(problem for batch in batches for problem in batch.left)
+    problems = (*(problem for batch in batches for problem in batch.left), *_unplaced(batches))
     return Imported(ref, False, kinds, (), skipped, left_out, problems)
+
+
+def _unplaced(batches: list[Batch]) -> Iterator[Problem]:
+    """Once for all files: a folder of tasks has the same fields in each."""
+    counts: dict[str, int] = {}
+    for batch in batches:
+        for name, lines in batch.fields.items():
+            counts[name] = counts.get(name, 0) + len(lines)
+    if counts:
+        said = ", ".join(f"{name} ({count})" for name, count in counts.items())
+        first = next(batch for batch in batches if batch.fields)
+        line = min(lines[0] for lines in first.fields.values())
+        yield remark("left-out", f"left out: fields that stories do not have: {said}", first.file, line)
 
 
 def _verify_of(batches: list[Batch]) -> tuple[str, ...]:

@@ -45,7 +45,10 @@ class Form(Struct, frozen=True, kw_only=True):
     """A description can hold criteria of its own, under a heading or as checkboxes."""
 
 
-FIELDS = ("id", "title", "description", "criteria", "needs", "status", "priority", "notes", "phase", "parent", "verify")
+_ALL = ("description", "criteria", "needs", "notes", "verify")
+"""Fields that take everything said under any of their names."""
+_FIRST = ("id", "title", "status", "priority", "phase", "parent")
+"""Fields that take the first that says something."""
 
 
 def slim(name: str) -> str:
@@ -70,6 +73,10 @@ def texts(value: Any) -> list[str]:
     return []
 
 
+def _says_something(value: Any) -> bool:
+    return isinstance(value, bool) or bool(texts(value))
+
+
 class Entry:
     """One record, with what was taken of it."""
 
@@ -85,9 +92,12 @@ class Entry:
         return next(iter(self.all(field)), "")
 
     def left(self) -> Iterator[str]:
-        known = {name for field in FIELDS for name in getattr(self.form, field)} | set(self.form.silent)
+        known = {name for field in _ALL for name in getattr(self.form, field)} | set(self.form.silent)
+        for field in _FIRST:
+            names = getattr(self.form, field)
+            known |= {next((name for name in names if _says_something(self.record.get(name))), "")}
         for name, value in self.record.items():
-            if name not in known and (texts(value) or value is True):
+            if name not in known and _says_something(value) and value is not False:
                 yield self.names[name] or "cells without a column"
 
     def fate(self) -> tuple[Fate, str]:
@@ -134,6 +144,10 @@ def read_all(
         items[item.key] = adapt(item, record)
         if parent := entry.one("parent"):
             parents[item.key] = _key(form.kind, home, parent)
+    for key, parent in parents.items():
+        if parent not in items and key in items:
+            said = f"Part of {parent.rpartition('#')[2].rpartition(':')[2]}"
+            items[key] = msgspec.structs.replace(items[key], notes="\n".join(filter(None, (items[key].notes, said))))
     placed, remarks = under_parents(items, parents, file)
     left += remarks
     left += [
@@ -145,13 +159,10 @@ def read_all(
         )
         for word, lines in odd.items()
     ]
-    if unplaced:
-        said = ", ".join(f"{wording.line(name)} ({len(lines)})" for name, lines in unplaced.items())
-        where = min(lines[0] for lines in unplaced.values())
-        left.append(remark("left-out", f"left out: fields that stories do not have: {said}", file, where))
     if not items and not left:
         raise NoTasks("no entries in this file", where=Place(file), hint="export one that has some")
-    return Batch(kind=form.kind, file=file, items=tuple(placed), left=tuple(left))
+    fields = {wording.line(name): tuple(lines) for name, lines in unplaced.items()}
+    return Batch(kind=form.kind, file=file, items=tuple(placed), left=tuple(left), fields=fields)
 
 
 def _count(lines: list[int], one: str, many: str) -> str:
@@ -229,7 +240,7 @@ def under_parents(items: dict[str, Item], parents: Mapping[str, str], file: str)
     for key, item in items.items():
         if key in groups:
             count = "its one part is a story" if len(parts[key]) == 1 else f"its {len(parts[key])} parts are stories"
-            left.append(remark("left-out", f"left out: {item.id or item.title!r} by itself; {count}", file, item.line))
+            left.append(remark("left-out", f"left out: {item.id or item.title!r} itself: {count}", file, item.line))
             continue
         above = items.get(parents.get(key, ""))
         awaited = [*item.depends_on, *parts.get(key, ())]

@@ -63,6 +63,8 @@ class Batch(Struct, frozen=True, kw_only=True):
     """Commands that verify all of it."""
     left: tuple[Problem, ...] = ()
     """What was not taken, with its place."""
+    fields: dict[str, tuple[int, ...]] = {}
+    """Fields of entries that stories do not have, with the lines of these entries."""
 
 
 def remark(code: str, message: str, file: str, line: int, hint: str = "") -> Problem:

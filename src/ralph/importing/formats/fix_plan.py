@@ -22,6 +22,14 @@ _NO_TASKS = re.compile(
 )
 
 
+_STAGE = re.compile(
+    r"(?:\W|[0-9]+[.)]?\s)*(?:(?:phase|stage|milestone|step|sprint|iteration|week|part|task)s?\b.*"
+    r"|.*\b(?:tasks|to-?dos?|work items|next steps|backlog|implementation order|milestones|phases))\W*",
+    re.IGNORECASE | re.DOTALL,
+)
+"""A heading with work below it. Where a plan without checkboxes has such headings, its other bullets are prose."""
+
+
 def recognise(sample: Sample) -> bool:
     if not sample.is_markdown or task_plan.recognise(sample):
         return False
@@ -40,6 +48,7 @@ def read(text: str, file: str) -> Batch:
     blocks = document.blocks
     section, priority = "", 0
     boxes = _has_boxes(blocks, 0)
+    staged = _in_stages(document)
     for at, block in enumerate(blocks):
         if block.kind is Kind.HEADING and not block.depth:
             section = document.words(block)
@@ -52,12 +61,31 @@ def read(text: str, file: str) -> Batch:
                 document.leave_out(title[3:].strip(), "is marked as dropped", block.line)
             elif block.box < 0 and boxes:
                 document.leave_out(title, "has no checkbox, but others in the section do", block.line)
+            elif staged and at not in staged:
+                continue  # reported by section
             elif block.box < 0 and _NO_TASKS.search(section):
                 document.leave_out(title, f"is under {wording.title(section)!r}", block.line)
             else:
                 is_done = bool(_DONE.search(section)) and not priority
                 document.add(at, after_item(blocks, at, len(blocks)), is_done=is_done, priority=priority)
     return document.batch("no tasks in this file", "a task is a bullet such as `- Fix the login page`")
+
+
+def _in_stages(document: Document) -> set[int]:
+    """The blocks under headings of tasks, if bullets alone say what to do; empty if there are no such headings."""
+    blocks = document.blocks
+    if any(block.box >= 0 for block in blocks):
+        return set()
+    heads = [
+        at for at, block in enumerate(blocks) if block.kind is Kind.HEADING and not block.depth and block.level > 1
+    ]
+    found = {
+        inner
+        for at in heads
+        if _STAGE.fullmatch(wording.title(document.words(blocks[at])))
+        for inner in range(at, document.end_of_section(at))
+    }
+    return found if any(blocks[at].kind is Kind.ITEM for at in found) else set()
 
 
 def _has_boxes(blocks: list[Block], start: int) -> bool:
