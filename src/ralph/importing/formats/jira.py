@@ -18,7 +18,7 @@ _FORM = Form(
     id=("issuekey",),
     title=("summary",),
     criteria=("customfieldacceptancecriteria", "acceptancecriteria"),
-    needs=(),
+    needs=("blockedby",),
     status=("status",),
     phase=("fixversions", "fixversion", "sprint"),
     parent=("parentkey",),
@@ -53,11 +53,9 @@ def read(text: str, file: str) -> Batch:
     keys = {own: key for _, row in found for own in texts(row.get("Issue id")) for key in texts(row.get("Issue key"))}
 
     def adapt(item: Item, record: Record) -> Item:
-        needs = [key for name, value in record.items() if _BLOCKED.fullmatch(slim(name)) for key in texts(value)]
         is_done = "done" in [word.strip().lower() for word in texts(record.get("Status Category"))]
         state = State.DONE if is_done and item.state is State.TODO else item.state
-        depends_on = tuple(f"jira:{key.strip()}" for key in dict.fromkeys(needs))
-        return msgspec.structs.replace(item, depends_on=depends_on, state=state)
+        return msgspec.structs.replace(item, state=state)
 
     return read_all(_readable(found, keys), file, _FORM, adapt=adapt)
 
@@ -68,7 +66,10 @@ def _readable(found: list[tuple[int, Record]], keys: dict[str, str]) -> Iterator
         listed = [by_name.get(name) for name in ("parent", "parentid", "customfieldepiclink", "epiclink")]
         parent = next((words[0] for words in map(texts, listed) if words), "")
         given_up = [word for word in texts(by_name.get("resolution")) if _GIVEN_UP.search(word)]
-        readable = dict(row)
+        readable = {name: value for name, value in row.items() if not _BLOCKED.fullmatch(slim(name))}
+        blockers = [key for name, value in row.items() if name not in readable for key in texts(value)]
+        if blockers:
+            readable["blocked by"] = blockers
         if parent:
             readable["parent key"] = keys.get(parent, parent)
         if given_up:

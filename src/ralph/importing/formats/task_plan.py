@@ -148,7 +148,7 @@ def _verify_of_all(document: Document, heads: dict[int, re.Match[str]]) -> tuple
     found: dict[str, None] = {}
     for at, block in enumerate(blocks):
         if block.kind is Kind.HEADING and block.level <= level and body.section_of(document.words(block)) == "verify":
-            end = document.end_of_section(at)
+            end = min([document.end_of_section(at), *(task for task in heads if task > at)])
             commands = body.read(document.text, blocks[at:end], every_item=False).verify
             found.update(dict.fromkeys(commands))
             if commands and len(commands) == sum(one.kind in (Kind.ITEM, Kind.OTHER) for one in blocks[at:end]):
