@@ -9,7 +9,6 @@ import shutil
 import subprocess
 import sys
 import tomllib
-import zipfile
 from importlib.metadata import requires
 from pathlib import Path
 from shlex import quote
@@ -79,48 +78,6 @@ def test_the_environment_is_the_locked_one() -> None:
 
     tools = ("ruff", "mypy", "pytest", "hypothesis", "import-linter", "msgspec", "pyyaml", "minijinja")
     assert {name: Version(version(name)) for name in tools} == {name: pins()[name] for name in tools}
-
-
-LARGEST_WHEEL = 2_000_000
-# --- the wheel -------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
-    folder = tmp_path_factory.mktemp("wheel")
-    subprocess.run([sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", folder], cwd=ROOT, check=True)
-    (built,) = folder.iterdir()
-    return zipfile.ZipFile(built)
-
-
-def test_the_wheel_has_every_file_of_the_package(wheel: zipfile.ZipFile) -> None:
-    package = ROOT / "src"
-    ours = {str(path.relative_to(package)) for path in (package / "ralph").rglob("*") if path.is_file()}
-    shipped = {name for name in wheel.namelist() if name.startswith("ralph/")}
-    assert shipped == {name for name in ours if "__pycache__" not in name}
-    assert "ralph/py.typed" in shipped
-
-
-def test_the_wheel_is_small_pure_python_and_has_the_man_pages(wheel: zipfile.ZipFile) -> None:
-    from ralph.cli.table import shown
-
-    assert Path(str(wheel.filename)).name.endswith("-py3-none-any.whl")
-    assert Path(str(wheel.filename)).stat().st_size <= LARGEST_WHEEL
-    pages = {name.rpartition("/share/man/man1/")[2] for name in wheel.namelist() if ".data/" in name}
-    assert pages == {"ralph.1", *(f"ralph-{name}.1" for name in shown())}
-
-
-def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
-    from ralph import __version__
-
-    folder = f"ralph_loop_engine-{__version__}.dist-info"
-    metadata = wheel.read(f"{folder}/METADATA").decode()
-    assert "Name: ralph-loop-engine\n" in metadata
-    assert f"Version: {__version__}\n" in metadata
-    assert "Requires-Python: >=3.11\n" in metadata
-    assert "License-Expression: MIT\n" in metadata
-    assert "ralph = ralph.__main__:main" in wheel.read(f"{folder}/entry_points.txt").decode()
-    assert f"{folder}/licenses/LICENSE" in wheel.namelist()
 
 
 # --- pages -----------------------------------------------------------------------------------------------------------
