@@ -20,8 +20,8 @@ from fetch_clients import CLIENTS, fetch
 ROOT = Path(__file__).resolve().parent.parent
 BIN = f"{ROOT}/.venv/bin"
 CLIENT, OTHER_CLIENTS, RAY = "pytest.mark.client", "support.other_clients", 'needs("ray")'
-BROWSER, SITE = 'needs("playwright"', 'needs("mkdocs"'
-"""What a file has that tests the real Claude client, others, a cluster, a page in a browser, or the site."""
+BROWSER, SITE, WHEELS = 'needs("playwright"', 'needs("mkdocs"', 'needs("wheels"'
+"""What a file has that tests the real Claude client, others, a cluster, a page in a browser, the site, or installing."""
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
@@ -94,6 +94,8 @@ def main(arguments: list[str]) -> int:
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_browser.py")], check=False)
         if "--only-lint" not in own and "--everything" in own and names_test_with(SITE, for_pytest):
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "site"), "--install"], check=False)
+        if "--only-lint" not in own and "--everything" in own and names_test_with(WHEELS, for_pytest):
+            subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_wheels.py")], check=False)
         if "--only-lint" not in own:
             compile_sources()
         results = [(title, run(title, command, scratch)) for title, command in steps]

@@ -14,6 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 CLIENT = ROOT / ".venv" / "client" / "claude_agent_sdk" / "_bundled" / "claude"
 OTHER_CLIENTS = ROOT / ".venv" / "clients" / "node_modules" / ".bin"
 MKDOCS = ROOT / ".venv" / "site" / "bin" / "mkdocs"
+WHEELS = ROOT / ".venv" / "wheels"
+"""What `scripts/fetch_wheels.py` fetched, to install from."""
 AXE = ROOT / ".venv" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
 OPTIONAL = frozenset({"codex", "goose", "srt"})
 """Clients, and a sandbox, for which there may be no package here, so not even `--everything` insists on them."""
@@ -30,6 +32,8 @@ def is_installed(tool: str) -> bool:
         return (OTHER_CLIENTS / tool).exists()
     if tool in PACKAGES:
         return importlib.util.find_spec(tool) is not None
+    if tool == "wheels":
+        return (WHEELS / "stamp").exists()
     if tool == "axe-core":
         return AXE.exists()
     if tool == "mkdocs":
