@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = f"{ROOT}/.venv/bin"
 CLIENT, OTHER_CLIENTS, RAY = "pytest.mark.client", "support.other_clients", 'needs("ray")'
 BROWSER, SITE, WHEELS = 'needs("playwright"', 'needs("mkdocs"', 'needs("wheels"'
-"""What a file has that tests the real Claude client, others, a cluster, a page in a browser, the site, or installing."""
+"""What a file has that tests the Claude client, others, a cluster, a page in a browser, the site, or installing."""
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
