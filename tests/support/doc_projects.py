@@ -60,7 +60,9 @@ stories:
               acceptanceCriteria: [the total of an empty cart is 0]
               verify: test -d work
   US-002:
-    - implement: [lie]
+    - implement:
+        - delete: README.md
+        - claim: done
     - implement: &work
         - run: mkdir -p work && date > work/$RALPH_STORY.txt
         - cost: {usd: 0.02, input: 3000, output: 200}
@@ -182,7 +184,7 @@ class DocProject:
         exclude.write_text("".join(f"/{name}\n" for name in BESIDE))
 
     def make_plan(self) -> None:
-        adding = [f'ralph task add "{title}" --criterion "it works"' for title in STORIES]
+        adding = [f'ralph task add "{title}" --criterion "GET / answers 200"' for title in STORIES]
         self.do("ralph init user-login --no-input --no-run-checks", *adding, "git add -A", "git commit -qm Plan")
 
     def wait(self, seconds: float = 60) -> None:

@@ -151,8 +151,7 @@ def ui(parser: ArgumentParser) -> None:
       ralph ui                                      the run under way, or the last one
       ralph ui 20260115-0930                        a run by its ID or a unique prefix of it
       ralph ui events.jsonl                         a copied journal
-      ralph ui --attach http://127.0.0.1:8750       a run that `ralph serve` shows; the token
-                                                    is in the URL or in RALPH_TOKEN
+      ralph ui --attach http://127.0.0.1:8750       what `ralph serve` shows; RALPH_TOKEN is its token
     """
     parser.add_argument(
         "run",

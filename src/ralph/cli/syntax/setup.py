@@ -266,11 +266,11 @@ def guard(parser: ArgumentParser) -> None:
     Exit code 0 if the command is allowed, 1 if it is denied.
 
     examples:
-      ralph guard 'rm -rf build'            allowed: exit code 0
-      ralph guard 'git push --force'        denied, with the reason: exit code 1
-      ralph guard --cwd /srv/app 'rm -rf ../other'
-      ralph guard --categories              list what is denied
-      ralph guard --jsonl < commands.jsonl  one {"command": …, "cwd": …} per line
+      ralph guard 'rm -rf build'                    allowed: exit code 0
+      ralph guard 'git push --force'                denied, with the reason: exit code 1
+      ralph guard --cwd /srv/app 'rm -rf ../other'  denied, too: exit code 1
+      ralph guard --categories                      list what is denied
+      ralph guard --jsonl < commands.jsonl          one {"command": …, "cwd": …} per line
     """
     parser.add_argument("command", metavar="COMMAND", nargs="?", help="a shell command, as one argument")
     parser.add_argument("--cwd", metavar="DIR", help="the folder it would run in (default: the current folder)")
