@@ -261,7 +261,7 @@ export class Story {
     if (diff.why_not) return h("p", { class: "empty" }, diff.why_not);
     let room = 400;
     return [h("p", { class: "soft" }, between([diff.of, plural(diff.files.length, "file"), diff.is_cut && "cut: it is too long to show in full"])),
-      diff.files.map((file) => {
+      [...diff.files].sort((a, b) => isOurs(a) - isOurs(b)).map((file) => {
         const lines = file.hunks.reduce((sum, hunk) => sum + hunk.lines.length, 0);
         const isOpen = room > 0 && lines < 800;
         room -= lines;
@@ -319,6 +319,8 @@ const oldTests = (proof) => {
   if (proof.changed_expectations.length) return proof.excuse ? "the old tests fail, as the story asks for" : "the old tests fail";
   return proof.restored.length ? "the old tests pass too" : "no test or its set-up was touched";
 };
+
+const isOurs = (file) => /^\.?ralph\//.test(file.path); // the plan, which changes with every story
 
 const SIGNS = { "+": "added", "-": "removed" };
 const cell = (sign, text) => h("td", { class: SIGNS[sign] ?? "" }, h("span", { class: "sign" }, sign === "-" ? "−" : sign), text);
