@@ -31,7 +31,7 @@ def run(args: Namespace) -> int:
     from ralph.tui.app import RalphUi
 
     try:
-        RalphUi(source, plan, os.environ).run()
+        RalphUi(source, plan, dict(os.environ)).run()  # a copy: Textual takes NO_COLOR out
     finally:
         if source is not None:
             source.close()

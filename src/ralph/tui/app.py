@@ -57,7 +57,7 @@ class RalphUi(Frame):
 
     def __init__(self, source: Source | None, plan: PlanRef | None, env: Mapping[str, str]) -> None:
         """`plan`: shown where there is no run yet."""
-        super().__init__(ansi_color=True if "NO_COLOR" in os.environ else None)
+        super().__init__(ansi_color=True if "NO_COLOR" in env else None)
         self.source = source
         self.env = env
         self._plan = plan
@@ -114,7 +114,11 @@ class RalphUi(Frame):
 
     def on_resize(self) -> None:
         self.set_class(self.size.width < _NARROW, "narrow")
-        self.call_after_refresh(self._want)
+        self._draw_bars()
+
+    @on(Page.Resized)
+    def _fit(self) -> None:
+        self._want()
 
     def _want(self, **changes: object) -> None:
         """Tell the reader what to show, and how much room there is."""
@@ -143,7 +147,7 @@ class RalphUi(Frame):
         self.seen = seen
         stories = self.base.query_one("#stories", Page)
         stories.show(seen.stories, of=seen.wanted.story_words)
-        if not self.wanted.story or stories.current.key != seen.story:
+        if seen.wanted.story == self.wanted.story:
             stories.select(seen.story)
         self._tab_page().show(seen.rows, of=seen.of)
         self._draw_bars()
@@ -174,14 +178,16 @@ class RalphUi(Frame):
         for number, name in enumerate(TABS, 1):
             style = self.styles_by_name["cursor"] if name == self.wanted.tab else Style()
             text.append(f" {number} {name} "[is_tight:], style + Style(meta={ACTION: f"tab('{name}')"}))
-        words = self.wanted.words
-        text.append(f"  filter: {words}" if words else "", self.styles_by_name["warn"])
         return text
 
     def _key_bar(self, seen: Seen) -> Text:
         """Pause and resume are never possible at the same time."""
         hidden = ActVerb.PAUSE if ActVerb.RESUME in seen.acts else ActVerb.RESUME
         shown = [key for key in KEYS if key.verb is not hidden]
+        words = self.wanted.story_words if self.page.id == "stories" else self.wanted.words
+        if words:
+            told = f"filter: {one_line(words, 20)}"
+            shown = [replace(key, word=told, is_on=True) if key.action == "filter" else key for key in shown]
         return key_bar(
             shown, self.size.width - 2, self.styles_by_name, lambda key: key.verb is None or key.verb in seen.acts
         )
@@ -198,14 +204,14 @@ class RalphUi(Frame):
 
     @on(Page.Moved)
     def _moved(self, event: Page.Moved) -> None:
-        if event.page.id == "stories" and event.page.current.key:
-            self._want(story=event.page.current.key, iteration=0, finding="")
+        if event.page.id == "stories" and event.row.key:
+            self._want(story=event.row.key, iteration=0, finding="")
         elif event.page.id == "Review":
-            self._want(finding=finding_of(event.page.current.key))
+            self._want(finding=finding_of(event.row.key))
 
     @on(Page.Chosen)
     def _chosen(self, event: Page.Chosen) -> None:
-        current = event.page.current
+        current = event.row
         if event.page.id == "stories":
             self._want(story=current.key, iteration=0)
             self._focus_tab()

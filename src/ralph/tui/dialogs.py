@@ -63,6 +63,11 @@ def buttons(choices: Iterable[Choice], otherwise: str = "Cancel") -> Horizontal:
 class Ask(Dialog):
     """A question with answers. The cursor is on "cancel": Enter alone does nothing that cannot be undone."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [
+        ("left", "app.focus_previous", "Previous answer"),
+        ("right", "app.focus_next", "Next answer"),
+    ]
+
     def __init__(self, question: str, choices: Sequence[Choice]) -> None:
         super().__init__()
         self._question, self._choices = question, choices
@@ -72,12 +77,6 @@ class Ask(Dialog):
 
     def on_mount(self) -> None:
         self.query_one("#choice-cancel").focus()
-
-    def key_left(self) -> None:
-        self.focus_previous()
-
-    def key_right(self) -> None:
-        self.focus_next()
 
 
 class Write(Dialog):
@@ -104,6 +103,8 @@ class Write(Dialog):
 
     def on_mount(self) -> None:
         self.query_one("TextArea" if self._lines else "Input").focus()
+        for field in self.query(TextArea):
+            field.move_cursor(field.document.end)
 
     @on(Input.Submitted)
     def action_send(self) -> None:
@@ -116,6 +117,8 @@ class Write(Dialog):
 
 class Show(Dialog):
     """Rows to read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [("q", "cancel", "Close")]
 
     DEFAULT_CSS = """
     Show > Vertical { height: 90%; }
@@ -132,6 +135,3 @@ class Show(Dialog):
 
     def on_mount(self) -> None:
         self.query_one(Page).focus()
-
-    def key_q(self) -> None:
-        self.dismiss(None)

@@ -57,8 +57,9 @@ class StoryEditor(Screen[None]):
         self.call_after_refresh(self._read)
         self.set_interval(_LOOK, self._look)
 
-    def on_resize(self) -> None:
-        self.call_after_refresh(self.draw)
+    @on(Page.Resized)
+    def _fit(self) -> None:
+        self.draw()
 
     # --- what is on the screen ----------------------------------------------------------------------------------------
 
@@ -78,6 +79,9 @@ class StoryEditor(Screen[None]):
             self.draw()
 
     def _look(self) -> None:
+        """Not below a form: that finds out when it saves."""
+        if self.app.screen is not self:
+            return
         if self._plan is None or self._broken[0]:
             self._read()
         elif self._plan.has_changed():

@@ -73,12 +73,14 @@ class StoryForm(ModalScreen[bool]):
         yield Static(_LABELS[name], classes="label")
         text = self._shown.get(name, "")
         if name in _ONE_LINE:
-            yield Input(text, id=f"field-{name}", compact=True)
+            yield Input(text, id=f"field-{name}", compact=True, select_on_focus=False)
         else:
             yield TextArea(text, id=f"field-{name}", tab_behavior="focus", compact=True, soft_wrap=True)
 
     def on_mount(self) -> None:
         self.query_one("#field-title").focus()
+        for field in self.query(TextArea):
+            field.move_cursor(field.document.end)
         styles = frame(self).styles_by_name
         self.query_one("#form-keys", Bar).update(
             key_bar(FORM_KEYS, min(self.size.width, 100) - 2, styles, lambda _: True)

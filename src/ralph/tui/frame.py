@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -46,9 +48,14 @@ class Frame(App[None]):
         self.theme = THEMES[(THEMES.index(self.theme) + 1) % len(THEMES)]
 
     def tell(self, text: str, *, is_error: bool = False) -> None:
-        """From any thread. What is told may quote an agent, so it is never markup."""
+        """From any thread. What is told may quote an agent, so it is never markup. Only the last message is shown."""
         told = one_line(text, 500)
-        self.call_next(lambda: self.notify(told, severity="error" if is_error else "information", markup=False))
+
+        def show() -> None:
+            self.clear_notifications()
+            self.notify(told, severity="error" if is_error else "information", markup=False)
+
+        self.call_next(show)
 
     def refused(self, error: RalphError) -> None:
         self.tell(f"{error.message}{f' ({error.hint})' if error.hint else ''}", is_error=True)
@@ -60,6 +67,7 @@ class Frame(App[None]):
             if chosen:
                 then(chosen)
 
+        self.clear_notifications()
         self.push_screen(Ask(question, choices), done)
 
     def write(
@@ -78,6 +86,7 @@ class Frame(App[None]):
                 which, _, written = answer.partition("\n")
                 then(which, written)
 
+        self.clear_notifications()
         known = choices or [("send", "Send (Ctrl-S)" if lines else "OK (Enter)")]
         self.push_screen(Write(question, text, choices=known, lines=lines), done)
 
@@ -103,7 +112,7 @@ class Frame(App[None]):
 
     def _lend(self, work: Callable[[], object]) -> bool:
         try:
-            with self.suspend():
+            with self.suspend(), _interrupts_for_others():
                 work()
         except SuspendNotSupported:
             self.tell("this needs a terminal", is_error=True)
@@ -116,6 +125,16 @@ class Frame(App[None]):
             return False
         self.refresh(layout=True)
         return True
+
+
+@contextmanager
+def _interrupts_for_others() -> Iterator[None]:
+    """Ctrl-C is for the program that has the terminal. It gets the usual handler: this one is not inherited."""
+    before = signal.signal(signal.SIGINT, lambda *_: None)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def frame(screen: Screen[Any]) -> Frame:

@@ -22,6 +22,7 @@ class Key(Struct, frozen=True):
     meaning: str
     verb: ActVerb | None = None
     """The act it stands for: dimmed while it is not possible."""
+    is_on: bool = False
 
 
 KEYS = (
@@ -105,7 +106,7 @@ def key_bar(keys: Iterable[Key], room: int, styles: Mapping[str, Style], is_poss
             text.append("\n")
             left = room
         text.append(name, bright + click)
-        text.append(f" {key.word}", plain + click)
+        text.append(f" {key.word}", (styles["warn"] if key.is_on else plain) + click)
         text.append("  ")
         left -= width + 2
     return text

@@ -37,9 +37,12 @@ class Page(ScrollView, can_focus=True):
 
         def __init__(self, page: Page) -> None:
             super().__init__()
-            self.page = page
+            self.page, self.row = page, page.current
 
     class Chosen(Moved): ...
+
+    class Resized(Moved):
+        """Its rows are made for another width."""
 
     def __init__(self, name: str, *, follows: bool = False) -> None:
         """`follows`: while the cursor is on the last row, it stays there as rows are added."""
@@ -145,6 +148,9 @@ class Page(ScrollView, can_focus=True):
         if Strip(segments).cell_length <= left + width:
             return strip
         return Strip.join((strip.crop(0, width - 1), Strip([Segment("…", base + over)], 1)))  # → shows the rest
+
+    def on_resize(self) -> None:
+        self.post_message(self.Resized(self))
 
     def on_focus(self) -> None:
         self.refresh()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import Struct
 
@@ -20,11 +20,14 @@ from ralph.tui.stories import story_rows
 from ralph.tui.tabs import checks, cost, diff, live, review, timeline
 from ralph.views.acts import ActVerb
 from ralph.views.attempts import Attempt
+from ralph.views.columns import cells, cut
 from ralph.views.words import duration, money, tokens, until_when
 from ralph.views.worker_lines import phase
 from ralph.workspace.runs import Standing
 
 _TICK = 0.1
+_WIDE = 120
+"""Columns from which what the run does and its figures are on one line."""
 _LIVE = (Standing.RUNNING, Standing.PAUSED, Standing.WAITING)
 _ROWS: dict[str, Callable[[Scene], Rows]] = {
     "Live": live.rows,
@@ -207,7 +210,13 @@ class Reader:
             return []
         until = now if is_live else state.now
         facts = [duration(until - state.started_at), tokens(state.tokens), money(state.cost_usd, state.is_estimated)]
-        parts: list[Part] = [*self._doing(now, is_live=is_live), (f"  {state.done}/{state.total} done", "bold")]
+        room = self._wanted.left + self._wanted.room
+        doing = list(_fitted(self._doing(now, is_live=is_live), room))
+        parts: list[Part] = [
+            *doing,
+            ("  " if room >= _WIDE else "\n", ""),
+            (f"{state.done}/{state.total} done", "bold"),
+        ]
         parts.append((f" · {' · '.join(facts)}", ""))
         if is_live and (lines := cost.limits(view, now)):
             parts.append((f" · next limit: {lines[0].what} {cost.used_of(lines[0])}", "dim"))
@@ -240,3 +249,9 @@ class Reader:
             return [("▶ between two iterations", "info")]
         what = f"{current.mode.value} {one_line(current.story, 20)}".strip()
         return [(f"▶ {what} ", "info"), (one_line(phase(state.parallel.activity(), now), 50), "dim")]
+
+
+def _fitted(parts: Iterable[Part], room: int) -> Iterator[Part]:
+    for text, style in parts:
+        yield cut(text, max(room, 0)), style
+        room -= cells(text)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ralph.tui.rows import BLANK, Row, Rows, head, row, wrapped
 from ralph.tui.scene import Scene, attempt_head
 from ralph.views.attempts import Attempt, Check
+from ralph.views.columns import cells, fit
 from ralph.views.words import seconds
 
 _MOST_LINES = 5000
@@ -54,11 +55,13 @@ def _results(scene: Scene, attempt: Attempt | None, checks: list[Check], lead: s
         facts = [seconds(result.seconds), _WHEN.get(check.when, check.when)]
         facts += ["failed before this change too"] if result.failed_before else []
         facts += ["timed out"] if result.timed_out else []
+        told = " · ".join(filter(None, facts))
+        name = fit(result.name, max(scene.room - cells(f"▸ {word}   {told}"), 16))
         yield row(
             (f"{'▾' if is_open else '▸'} ", "dim"),
             (word, style),
-            (f" {result.name}", "bold"),
-            (f"  {' · '.join(filter(None, facts))}", "dim"),
+            (f" {name}", "bold"),
+            (f"  {told}", "dim"),
             key=key,
             folds=True,
         )
@@ -68,8 +71,7 @@ def _results(scene: Scene, attempt: Attempt | None, checks: list[Check], lead: s
 
 def _output(scene: Scene, attempt: Attempt | None, check: Check, index: int, key: str) -> Iterator[Row]:
     result = check.result
-    if result.command and result.command != result.name:
-        yield row(("  $ ", "dim"), (result.command, "key"), key=key)
+    yield from wrapped(result.command, scene.room, "key", lead="  $ ", key=key)
     if result.tests is not None:
         counts = result.tests
         told = f"{counts.runner}: {counts.passed} passed, {counts.failed} failed, {counts.skipped} skipped"

@@ -29,7 +29,9 @@ def _rows(scene: Scene) -> Iterator[Row]:
     yield head(spent, f"{state.tokens.total:,} tokens, {duration(state.agent_seconds)} of agents")
     if state.is_estimated:
         yield row(("~ a part is estimated at list prices", "dim"))
-    if state.forecast is not None:
+    if state.unknown_costs:
+        yield row(("+? the cost of some sessions is unknown", "dim"))
+    if state.forecast is not None and state.done < state.total:
         yield row("remaining: ", (foreseen(state.forecast), "bold"))
         yield row((f"  {ground_for(state.forecast)}", "dim"))
     yield BLANK
@@ -72,7 +74,7 @@ def _by_iteration(scene: Scene) -> Iterator[Row]:
     yield head("By iteration")
     is_wide = scene.room >= _WIDE
     for attempt in list(scene.view.attempts.by_iteration.values())[-_MOST:][::-1]:
-        what = f"{attempt.iteration:>3} {attempt.mode.value} {one_line(attempt.story, 24)} {attempt.verdict}"
+        what = f"{attempt.mode.value} {one_line(attempt.story, 24)} {attempt.verdict}"
         by = ", ".join(dict.fromkeys(one_line(each.model or each.agent, 30) for each in attempt.sessions))
         yield row(
             pad(what, max(scene.room - (56 if is_wide else 26), 12)),
@@ -87,7 +89,7 @@ def limits(view: RunView, now: float) -> list[LimitLine]:
 
 
 def used_of(line: LimitLine) -> str:
-    """`3 of 20 iterations`, `$0.42 of $5.00`"""
+    """`3 of 20`, `$0.42 of $5.00`"""
     match line.unit:
         case "usd":
             return f"${line.used:.2f} of ${line.most:.2f}"
@@ -95,8 +97,6 @@ def used_of(line: LimitLine) -> str:
             return f"{duration(line.used)} of {duration(line.most)}"
         case "share":
             return f"{line.used:.0%}"
-        case "iterations":
-            return f"{line.used:g} of {line.most:g} iterations"
         case "tokens":
             return f"{line.used:,.0f} of {line.most:,.0f} tokens"
     return f"{line.used:g} of {line.most:g}"

@@ -49,6 +49,8 @@ def _rows(scene: Scene) -> Iterator[Row]:
         yield BLANK
         for line in (attempt.ended.headline, *attempt.ended.reasons):
             yield from wrapped(line, scene.room, "" if line == attempt.ended.headline else "dim")
+        for line in attempt.ended.notices:
+            yield from wrapped(line, scene.room, "warn", lead="⚠ ")
 
 
 def _session(scene: Scene, session: AgentSession, name: str) -> Iterator[Row]:

@@ -15,7 +15,7 @@ from ralph.views.words import clock, duration, money
 _MOST = 300
 _LANES = 16
 _NARROW = 70
-"""Columns below which an iteration has no bar."""
+"""Columns below which an iteration has no bar and no cost."""
 _MARKS = {
     SpanKind.AGENT: ("█", "info", "work"),
     SpanKind.FIX: ("▓", "info", "fix"),
@@ -81,14 +81,15 @@ def _iterations(scene: Scene) -> Iterator[Row]:
         bar = "█" * max(round(10 * took / longest), 1)
         cost = money(attempt.cost_usd, attempt.is_estimated) if attempt.cost_usd is not None else ""
         word = attempt.verdict or "running"
-        what = f"{attempt.iteration:>3} {by}{attempt.mode.value} {one_line(attempt.story, 24)}"
+        what = f"{by}{attempt.mode.value} {one_line(attempt.story, 24)}"
         yield row(
             (f"{sign} ", style),
-            pad(what, max(min(scene.room - (32 if is_narrow else 43), 36), 14)),
-            (f" {pad(word, 11)}", style),
+            (f"{attempt.iteration:>3} ", "dim"),
+            pad(what, max(min(scene.room - (26 if is_narrow else 47), 36), 14)),
+            (f" {pad(word, 10)}", style),
             ("" if is_narrow else f" {bar:<10}", "info"),
-            (f" {duration(took):>8}", ""),
-            (f" {cost:>8}", "dim"),
+            (f" {duration(took):>7}", ""),
+            ("" if is_narrow else f" {cost:>7}", "dim"),
             key=f"i{attempt.iteration}",
         )
 
