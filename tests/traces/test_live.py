@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ralph.core.events import IterationEnded, RunStarted
+from ralph.core.events import AgentStarted, IterationEnded, RunStarted
 from ralph.core.trace_context import TraceContext
 from ralph.state.names import TRACE
 from ralph.traces.delivery import read_delivery
@@ -121,6 +122,36 @@ def test_a_parallel_run_nests_as_well(tmp_path: Path, collector: Receiver, monke
     assert {attributes(span)["ralph.worker"] for span in collector.named("iteration implement")} == {1, 2}
     assert collector.named("final proof")[0].status.code == OK
     assert collector.named("ralph run")[0].status.code == OK
+
+
+def test_a_parallel_run_that_is_killed_has_a_whole_trace_and_so_has_the_next(
+    tmp_path: Path, collector: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While both workers have an agent at work, and one story is done."""
+    for name, value in collector.env.items():
+        monkeypatch.setenv(name, value)
+    quick, slow = writes("s1.txt", "x\n"), {"implement": [{"sleep": 60}]}
+    project = Project(tmp_path, {"S-1": [quick], "S-2": [slow], "S-3": [slow]})
+    process = project.start()
+    project.wait_for(IterationEnded)
+    project.wait_for(AgentStarted, 3)
+    process.kill()
+    process.wait()
+    root = collector.wait_for("ralph run")
+    (first,) = collector.traces
+    spans = collector.of(first)
+    assert misnested(spans) == [], drawn(spans)
+    assert root.status.message == "killed: the process of the run is gone"
+    iterations = {attributes(span)["ralph.story"]: span.status for span in collector.named("iteration implement")}
+    assert (iterations["S-1"].code, iterations["S-2"].code, iterations["S-3"].code) == (OK, ERROR, ERROR)
+    script = json.loads((tmp_path / "script.yaml").read_text())
+    script["stories"] |= {f"S-{n}": [{"implement": writes(f"s{n}.txt", "x\n")}] for n in (2, 3)}
+    (tmp_path / "script.yaml").write_text(json.dumps(script))
+    project.run()
+    assert collector.of(first) == spans
+    (second,) = set(collector.traces) - {first}
+    assert misnested(collector.of(second)) == [], drawn(collector.of(second))
+    assert len([span for span in collector.of(second) if span.name == "merge"]) == 2
 
 
 @pytest.fixture(scope="module")

@@ -213,9 +213,8 @@ class _Fold:
             self.begin()
         self.seen = (size, changed)
         try:
-            while records := self.news.news():
-                for record in records:
-                    self.state.add(record)
+            for _, record in self.news.placed():
+                self.state.add(record)
         except (BadData, msgspec.DecodeError, OSError) as error:
             self.damage = str(error)
 

@@ -135,6 +135,7 @@ def run_document(
 ) -> Document:
     """`sessions`: the running ones, by iteration. `acts`: the verbs that are possible now."""
     state, started = view.state, view.first
+    now = max(now, state.now)
     standing = view.standing()
     _, why, what_next = tell_standing(state, standing in LIVE) if started else ("", "", "")
     tokens = state.tokens
@@ -300,7 +301,7 @@ def story_document(view: RunView, story: StoryLine, now: float, acts: Sequence[s
 def timeline_document(view: RunView, now: float) -> Document:
     """Downsampled if it is long: neighbours of the same kind and worker become one."""
     spans = view.attempts.spans
-    to = now if view.standing() in LIVE else view.state.now
+    to = max(now, view.state.now) if view.standing() in LIVE else view.state.now
     since = view.state.started_at
     gap = max(to - since, 1.0) / 100_000
     while len(spans) > _MOST_SPANS:

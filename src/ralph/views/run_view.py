@@ -144,11 +144,13 @@ class RunView:
 
     def add(self, record: Record, offset: int) -> None:
         """`offset`: where the record is in the journal."""
-        event = record.event
+        event, told = record.event, record.t
         self._offsets.append(offset)
+        if told < self.state.now:  # the clock was set back: here it stands still until it has caught up
+            record = msgspec.structs.replace(record, t=self.state.now)
         if isinstance(event, AgentSaid):
             if isinstance(event.event, Limit):
-                self._remember(event, record.t)
+                self._remember(event, told)
                 self.state.add(record)
             elif isinstance(event.event, ToolUse):  # most of a long journal, and nothing else depends on it
                 self.state.parallel.activity(event).add(event, record.t)
@@ -157,7 +159,7 @@ class RunView:
         if isinstance(event, RunStarted):
             self.first = event
         self.state.add(record)
-        self._remember(event, record.t)
+        self._remember(event, told)
         self.attempts.add(record)
         if line := describe(record, self.state, verbose=True):
             self._lines[len(self._offsets) - 1] = line
