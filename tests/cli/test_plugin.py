@@ -15,12 +15,13 @@ from typing import Any
 import pytest
 import yaml
 
+import ralph as ralph_package
 from ralph import __version__
 from ralph.cli.main import parser_of
 from ralph.cli.table import resolve
 from ralph.core.errors import UsageError
 from ralph.session.hook_policy import EVENTS, client_settings
-from ralph.session.plugin import COMMANDS, SKILLS, plugin_files
+from ralph.session.plugin import COMMANDS, HOOK, SKILLS, plugin_files
 from support.cli import Completed, ralph_here
 from support.clients import CLIENT, INSIDE
 
@@ -45,11 +46,39 @@ def test_it_is_a_plugin_and_a_marketplace_with_that_plugin(tmp_path: Path) -> No
     manifest, market, hooks = (json.loads((folder / name).read_text()) for name in FILES[:3])
     assert (manifest["name"], manifest["version"]) == ("ralph", __version__)
     assert [(one["name"], one["source"], one["version"]) for one in market["plugins"]] == [("ralph", "./", __version__)]
-    assert hooks["hooks"] == client_settings()["hooks"]
+    assert hooks["hooks"] == client_settings(HOOK)["hooks"]
     assert set(hooks["hooks"]) == set(EVENTS)
-    command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"]
-    assert shlex.split(command)[0] == sys.executable, "by its full path"
-    assert command in (folder / "README.md").read_text().replace("EVENT", "Stop")
+
+
+def test_it_can_be_shared_because_it_names_no_path_of_this_machine(tmp_path: Path) -> None:
+    write(tmp_path / "plugin")
+    everything = b"".join(tree(tmp_path / "plugin").values()).decode()
+    places = {sys.executable, sys.prefix, str(Path.home()), str(tmp_path), str(Path(ralph_package.__file__).parent)}
+    assert [place for place in places if place in everything] == []
+    for name in (*SKILLS, *COMMANDS):
+        assert f"/ralph:{name} " in everything
+
+
+def call_hook(event: str, path: str, **env: str) -> subprocess.CompletedProcess[str]:
+    """As the client calls it."""
+    hooks = json.loads(plugin_files()["hooks/hooks.json"])["hooks"]
+    call = ["/bin/sh", "-c", hooks[event][0]["hooks"][0]["command"]]
+    given = json.dumps({"hook_event_name": event, "tool_name": "Bash", "tool_input": {"command": "ls"}})
+    return subprocess.run(call, input=given, env={"PATH": path, **env}, capture_output=True, text=True, check=False)
+
+
+def test_its_hooks_are_those_of_the_ralph_on_path(tmp_path: Path) -> None:
+    """A session of a run whose policy is gone may change nothing: only Ralph says so."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}/usr/bin:/bin"
+    done = call_hook("PreToolUse", path, RALPH_POLICY=str(tmp_path / "gone.json"), RALPH_NONCE="0")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout)["hookSpecificOutput"]["permissionDecision"] == "deny"
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_where_ralph_is_not_installed_its_hooks_do_nothing(event: str) -> None:
+    done = call_hook(event, "/usr/bin:/bin", RALPH_POLICY="/gone.json")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
 @pytest.mark.parametrize("page", PAGES)
@@ -191,7 +220,7 @@ class Offline:
             (folder / name).mkdir()
         (folder / "script.json").write_text('[{"say": "Done."}]')
         self.env = {
-            "PATH": os.environ["PATH"],
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
             "HOME": str(folder / "home"),
             "TMPDIR": str(folder / "tmp"),
             "CLAUDE_CODE_TMPDIR": str(folder / "tmp"),
@@ -245,13 +274,22 @@ def test_the_real_client_takes_the_plugin(tmp_path: Path) -> None:
 
 @pytest.mark.client
 @needs_client
-def test_the_real_client_is_told_what_a_skill_says_with_the_words_that_were_given(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("typed", "told", "command"),
+    [
+        ("ralph-plan a to-do list", "Input from the user: a to-do list", "ralph plan --answer FILE"),
+        ("ralph-fix the total is wrong", "The bug: the total is wrong", "ralph fix --answer FILE"),
+    ],
+)
+def test_the_real_client_is_told_what_a_page_says_with_the_words_that_were_given(
+    typed: str, told: str, command: str, tmp_path: Path
+) -> None:
     write(tmp_path / "plugin")
     client = Offline(tmp_path)
-    client.run("-p", "/ralph:ralph-plan a to-do list", "--plugin-dir", str(tmp_path / "plugin"))
+    client.run("-p", f"/ralph:{typed}", "--plugin-dir", str(tmp_path / "plugin"))
     asked = (tmp_path / "requests.jsonl").read_text()
-    assert "Input from the user: a to-do list" in asked
-    assert "ralph plan --answer FILE" in asked
+    assert told in asked
+    assert command in asked
 
 
 @pytest.mark.client

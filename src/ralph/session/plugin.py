@@ -18,20 +18,23 @@ from msgspec import Struct
 from ralph import __version__
 from ralph.core.errors import BadData, IllegalChange, SetupError
 from ralph.host.files import make_folder, read_bytes, write_bytes
-from ralph.session.hook_policy import EVENTS, client_settings, hook_command
+from ralph.session.hook_policy import EVENTS, client_settings
 
 NAME = "ralph"
 LIST = ".claude-plugin/written-by-ralph.json"
 _DESCRIPTION = (
-    "Ralph: plan, see the status and review in a session; hooks for read before edit, the command guard, and more"
+    "Ralph: plan, add, fix, answer, run, see the status and review in a session; hooks for read before edit, "
+    "the command guard, and more"
 )
 _HOOKS = "Ralph's hooks: read before edit, protected paths, the command guard, context use, stop rules"
 _LARGEST = 1024 * 1024
 _PAGES = Path(__file__).with_name("plugin_pages")
 SKILLS = ("ralph-plan", "ralph-setup")
 """The client may also choose these itself, from what the user asks."""
-COMMANDS = ("ralph-status", "ralph-review")
+COMMANDS = ("ralph-status", "ralph-review", "ralph-add", "ralph-fix", "ralph-answer", "ralph-run")
 """Only the user calls these."""
+HOOK = "command -v ralph-hook >/dev/null || exit 0; exec ralph-hook"
+"""No path of this machine, so that the plugin can be shared. Where Ralph is not installed, the hooks do nothing."""
 
 
 class Written(Struct, frozen=True):
@@ -42,7 +45,7 @@ class Written(Struct, frozen=True):
     """Already up to date."""
 
 
-def plugin_files(command: str = "") -> dict[str, bytes]:
+def plugin_files(command: str = HOOK) -> dict[str, bytes]:
     """Path in the plugin → content. The manifest does not name hooks/hooks.json: the client finds it itself."""
     manifest: dict[str, Any] = {"name": NAME, "version": __version__, "description": _DESCRIPTION}
     manifest |= {"author": {"name": "Ralph"}, "license": "MIT"}
@@ -54,7 +57,7 @@ def plugin_files(command: str = "") -> dict[str, bytes]:
         "hooks/hooks.json": _json({"description": _HOOKS} | client_settings(command)),
         **{f"skills/{name}/SKILL.md": _page(name) for name in SKILLS},
         **{f"commands/{name}.md": _page(name) for name in COMMANDS},
-        "README.md": _readme(command or hook_command()).encode(),
+        "README.md": _readme().encode(),
     }
 
 
@@ -131,7 +134,7 @@ def _hash(data: bytes | None) -> str:
     return hashlib.sha256(data or b"").hexdigest()
 
 
-def _readme(command: str) -> str:
+def _readme() -> str:
     return f"""# Ralph as a Claude Code plugin
 
 Written by `ralph hooks plugin`, for Ralph {__version__}. Try it for one session:
@@ -143,17 +146,23 @@ or add this folder as a marketplace and install the plugin from it:
     claude plugin marketplace add .
     claude plugin install {NAME}@{NAME}
 
-In a session, `/{NAME}:ralph-plan` interviews you and writes requirements and stories, `/{NAME}:ralph-setup` sets up
-a project, `/{NAME}:ralph-status` shows the progress of a plan, and `/{NAME}:ralph-review` reviews a finished story.
-They call the program `ralph`, which must be on PATH.
+It names no path of the machine it was written on: commit the folder to a repository, and others add that as a
+marketplace. The programs `ralph` and `ralph-hook`, which every installation of Ralph brings, must be on their PATH.
+
+In a session:
+
+    /{NAME}:ralph-plan     interviews you and writes requirements and stories
+    /{NAME}:ralph-setup    sets up a project
+    /{NAME}:ralph-add      adds stories to the plan
+    /{NAME}:ralph-fix      turns a bug report into a story with a check that fails now
+    /{NAME}:ralph-answer   shows the loop's questions and passes your answers on
+    /{NAME}:ralph-run      starts a run in the background
+    /{NAME}:ralph-status   shows the progress of a plan
+    /{NAME}:ralph-review   reviews a finished story
 
 A run does not need the plugin: `ralph run` passes the same hooks to its client. Outside a run they do nothing, with
 one exception: in an interactive client started with `RALPH_LOOP=1`, the Stop hook ends the client, so that the shell
 loop around it starts a fresh one.
 
-Events: {", ".join(EVENTS)}. Each one calls
-
-    {command} EVENT
-
-The command contains the full path of the interpreter. If you move or reinstall Ralph, write the plugin again.
+Events: {", ".join(EVENTS)}. Each one calls `ralph-hook EVENT`, if it is there.
 """
