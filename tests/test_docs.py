@@ -70,6 +70,14 @@ def test_what_troubleshooting_quotes_is_said() -> None:
             assert part.strip() in source, f"nothing says {part.strip()!r}"
 
 
+def test_a_word_is_explained_in_one_glossary() -> None:
+    code = (ROOT / "ARCHITECTURE.md").read_text().partition("## Glossary")[2].partition("\n## ")[0]
+    tables = [re.findall(r"^\| ([^|]+) \|", text, re.M)[2:] for text in (code, (ROOT / "docs/glossary.md").read_text())]
+    words = [{word.strip() for row in rows for word in row.split(",")} for rows in tables]
+    assert min(map(len, words)) > 15
+    assert words[0] & words[1] == set()
+
+
 def test_the_readme_is_short() -> None:
     lines = (ROOT / "README.md").read_text().splitlines()
     assert len([line for line in lines if not line.startswith("<!--")]) <= README_LINES
