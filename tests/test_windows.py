@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import os
+import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from ralph.state.names import FILES
+from ralph.state.places import state_home
+from support.proven import Proven, write
 from support.workspaces import workspace
+
+ROOT = Path(__file__).resolve().parent.parent
+RESERVED = {"con", "prn", "aux", "nul", *(f"{name}{number}" for name in ("com", "lpt") for number in range(1, 10))}
+ILLEGAL = re.compile(r'[<>:"|?*\\\x00-\x1f]|[ .]$')
 
 SCRIPT = Path(__file__).parent / "support" / "pretend_windows.py"
 
@@ -53,3 +63,36 @@ def test_what_starts_processes_says_that_it_cannot(command: tuple[str, ...], tmp
     assert "on Windows" in done.stderr
     assert "hint: " in done.stderr
     assert not (root / "ran").exists()
+
+
+# --- the rules for paths ---------------------------------------------------------------------------------------------
+
+
+def illegal(path: str) -> bool:
+    """Whether Windows could not have a file of this name."""
+    parts = path.split("/")
+    return any(ILLEGAL.search(part) or part.partition(".")[0].lower() in RESERVED for part in parts)
+
+
+def test_the_rules_are_those_of_windows() -> None:
+    assert [name for name in ("a/b.c", "a b", ".x", "console") if illegal(name)] == []
+    assert all(illegal(name) for name in ("a:b", "a/nul", "a/COM1.txt", "x.", "x /y", 'a"b', "a\\b", "what?"))
+
+
+def test_windows_can_check_out_every_file_of_the_repository() -> None:
+    listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True)
+    names = [name for name in listed.stdout.split("\0") if name]
+    assert [name for name in names if illegal(name)] == []
+    counts = Counter(name.lower() for name in names)
+    assert [name for name in names if counts[name.lower()] > 1] == []
+
+
+def test_what_a_run_writes_has_names_that_windows_can_have(tmp_path: Path) -> None:
+    """The run is one of Linux: on Windows there is none, but plans, state and reports are copied there and read."""
+    made = Proven(tmp_path, stories=[{"verify": ["test -f src/one.py"]}])
+    assert made.run(US_001=[[write("src/one.py", "ONE = 1\n"), "claim"]]).code == 0
+    state = state_home(os.environ)
+    written = [path.relative_to(state).as_posix() for path in state.rglob("*") if ".git/" not in f"{path}/"]
+    written += [path.relative_to(made.root).as_posix() for path in (made.root / ".ralph").rglob("*")]
+    assert len(written) > 20
+    assert [name for name in (*written, *(file.path.rstrip("/…") for file in FILES)) if illegal(name)] == []

@@ -1,7 +1,7 @@
 """Run as a program: `pretend_windows.py import`, or `pretend_windows.py ralph ARGUMENTS…`.
 
-Takes away what Windows does not have before any of Ralph is imported. The standard library was imported before that:
-it chooses its own code by the system it is on.
+Takes away what Windows does not have before any of Ralph is imported. The standard library and the packages of the
+extras were imported before that: they choose their own code by the system they are on.
 """
 
 from __future__ import annotations
@@ -30,10 +30,15 @@ from typing import Any
 
 import minijinja
 import msgspec
+import opentelemetry.sdk.trace
+import starlette.applications
+import textual.app
+import uvicorn
 import yaml
 
 LOADED = (asyncio, concurrent.futures, glob, importlib.metadata, importlib.resources, platform, selectors, shutil,
-          socket, subprocess, tempfile, threading, zoneinfo, minijinja, msgspec, yaml)  # fmt: skip
+          socket, subprocess, tempfile, threading, zoneinfo, minijinja, msgspec, yaml,
+          opentelemetry, starlette, textual, uvicorn)  # fmt: skip
 MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
 OF_OS = """
 O_CLOEXEC O_DIRECTORY O_NOCTTY O_NOFOLLOW O_NONBLOCK chown fchmod fchown forkpty getegid geteuid getgid getloadavg
