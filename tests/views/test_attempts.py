@@ -99,6 +99,16 @@ def test_work_that_is_red_merged_is_returned_with_the_proof_that_failed(many_vie
     assert again == ["returned", "accepted"]
 
 
+def test_the_runs_own_checks_are_separate_stretches_at_its_beginning_and_its_end(many_view: RunView) -> None:
+    """However short the run: what its workers did in between was no check of the run."""
+    own = [span for span in many_view.attempts.spans if span.kind is SpanKind.CHECKS and not span.iteration]
+    assert len(own) == 2
+    first = min(attempt.since for attempt in many_view.attempts.by_iteration.values())
+    last = max(attempt.until or 0 for attempt in many_view.attempts.by_iteration.values())
+    assert own[0].until is not None
+    assert own[0].until <= first < last <= own[1].since
+
+
 def test_nothing_is_known_of_an_empty_journal() -> None:
     empty = Attempts()
     assert (empty.by_iteration, empty.spans, list(empty.of("US-001"))) == ({}, [], [])

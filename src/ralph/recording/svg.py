@@ -105,7 +105,8 @@ def _text(line: Line) -> str:
 
 
 def _escaped(text: str) -> str:
-    return escape(_NOT_XML.sub("\ufffd", text), quote=True)
+    """Many fonts have no pause sign, and others draw it as an emoji of two columns."""
+    return escape(_NOT_XML.sub("\ufffd", text.replace("⏸", "‖")), quote=True)
 
 
 def _style(theme: Theme) -> str:

@@ -252,6 +252,7 @@ class Attempts:
 
     def _start(self, event: IterationStarted, t: float) -> None:
         self._end_checks(t, 0)
+        self._checked.pop(0, None)
         known = self.by_iteration.get(event.iteration)
         if known is not None and known.ended is None and known.worker:  # a worker's work lands in the run's own tree
             return

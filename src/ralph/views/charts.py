@@ -86,7 +86,9 @@ FIGURES = {
             lambda point: point.tokens,
             _count,
             lambda n: f"{n:,.0f} tokens",
+            whole=True,
             foreseen=lambda seen: seen.tokens,
+            least=10,
         ),
         Figure("acceptance", "Accepted iterations", _rate, lambda n: f"{n:.0f}%", lambda n: f"{n:.0f}%", least=100),
     )
