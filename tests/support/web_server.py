@@ -119,14 +119,14 @@ class Served:
     @contextlib.contextmanager
     def stream(self, path: str) -> Iterator[Iterator[tuple[str, Any]]]:
         """The events of a stream, by name."""
-        with self.connection(path) as connection, connection.makefile("rb") as lines:
+        with self.connection(path, b"HTTP/1.0") as connection, connection.makefile("rb") as lines:
             yield _events(lines)
 
     @contextlib.contextmanager
-    def connection(self, path: str) -> Iterator[socket.socket]:
-        """After the request, which may be one that nobody waits for."""
+    def connection(self, path: str, protocol: bytes = b"HTTP/1.1") -> Iterator[socket.socket]:
+        """After the request, which may be one that nobody waits for. HTTP/1.0 has an answer without chunks."""
         with socket.create_connection((self.address, self.port), timeout=30) as connection:
-            connection.sendall(self.request(path))
+            connection.sendall(self.request(path).replace(b"HTTP/1.1", protocol, 1))
             yield connection
 
     def request(self, path: str) -> bytes:

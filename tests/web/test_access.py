@@ -8,6 +8,7 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -123,18 +124,26 @@ def test_a_token_file_that_others_could_read_is_replaced(state: Path, tmp_path: 
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can be another user")
-def test_another_user_of_the_machine_gets_nothing(state: Path, tmp_path: Path) -> None:
-    file = tmp_path / "token"
-    tmp_path.chmod(0o755)
-    with served(state, "--token-file", str(file)) as server:
-        found = json.loads(_as_nobody(_TRY, server.url, str(file), str(journal_of(state)), str(server.pid)))
+def test_another_user_of_the_machine_gets_nothing() -> None:
+    """In a folder that everybody may enter: only Ralph's own permissions are in the way."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        (folder / "open").write_text("for everybody")
+        state, token = folder / "state", folder / "token"
+        tell_hostile(state)
+        with served(state, "--token-file", str(token)) as server:
+            found = json.loads(_as_nobody(_TRY, server.url, str(token), str(journal_of(state)), str(server.pid)))
     assert found == {
         "/": 401,
         "/api/home": 401,
         f"/api/runs/{RUN}/journal": 401,
         "/metrics": 401,
+        "act": 401,
+        "open": "for everybody",
         "token file": "refused",
         "environment": "refused",
+        "journal": "refused",
     }
 
 
@@ -148,7 +157,14 @@ for path in ("/", "/api/home", "/api/runs/{RUN}/journal", "/metrics"):
         found[path] = 200
     except urllib.error.HTTPError as error:
         found[path] = error.code
-for name, path in (("token file", token), ("environment", f"/proc/{{pid}}/environ")):
+kind = {{"Content-Type": "application/json"}}
+act = urllib.request.Request(url + "/api/runs/{RUN}/acts", b'{{"verb": "pause"}}', kind)
+try:
+    urllib.request.build_opener(urllib.request.ProxyHandler({{}})).open(act)
+except urllib.error.HTTPError as error:
+    found["act"] = error.code
+places = {{"open": token.replace("token", "open"), "token file": token, "journal": journal}}
+for name, path in (*places.items(), ("environment", f"/proc/{{pid}}/environ")):
     try:
         found[name] = open(path).read()
     except PermissionError:

@@ -218,7 +218,8 @@ def test_without_the_cookie_the_page_says_how_to_get_in(shown: Shown, visit: Vis
     watched.examine()
     page.get_by_label("Token, or the address with it").fill(shown.server.login)
     watched.press("Sign in")
-    watched.shows("All runs")
+    watched.shows("Which currency: EUR or USD?")
+    assert page.url.endswith(f"/#/run/{shown.ended}"), "back to where it was"
     assert shown.server.token not in page.url
     page.goto(f"{shown.server.url}/?token=wrong")
     assert "This needs the token" in page.content()

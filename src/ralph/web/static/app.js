@@ -156,7 +156,7 @@ function signIn() {
       event.preventDefault();
       const typed = event.target.elements.token.value.trim();
       const token = /[?&]token=([\w-]+)/.exec(typed)?.[1] ?? typed;
-      if (token) location.assign(`/?token=${encodeURIComponent(token)}`);
+      if (token) location.assign(`/?token=${encodeURIComponent(token)}${location.hash}`);
     } },
     h("label", { for: "token" }, "Token, or the address with it"),
     h("input", { id: "token", name: "token", type: "password", autocomplete: "off", required: true }),
