@@ -12,6 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(path for where in ("*.md", "docs/**/*.md", "examples/**/*.md") for path in ROOT.glob(where))
 PAGES.remove(ROOT / "CHANGELOG.md")
 
+NO_PAGE = "examples/planned.md"
 README_LINES = 100
 """About two screens and the links."""
 
@@ -54,20 +55,21 @@ def test_every_page_is_on_the_site_and_in_the_reading_order() -> None:
     entries = yaml.safe_load((ROOT / "mkdocs.yml").read_text())["nav"]
     on_site = {path for section in entries for pages in section.values() for page in pages for path in page.values()}
     order = links((ROOT / "docs" / "README.md").read_text())
+    assert {f"examples/{page.parent.name}.md" for page in ROOT.glob("examples/*/README.md")} <= on_site | {NO_PAGE}
     for page in ROOT.glob("docs/*.md"):
         assert page.name in on_site
         assert page.name == "README.md" or page.name in {link.partition("#")[0] for link in order}
 
 
 def test_what_troubleshooting_quotes_is_said() -> None:
-    """Each part of a quoted message between its ellipses is in the source."""
+    """The parts of a quoted message between its ellipses stand close to each other, in this order, in the source."""
     source = "\n".join(path.read_text() for path in ROOT.glob("src/ralph/**/*.py"))
     rows = re.findall(r"^\| ([^|]+) \|", (ROOT / "docs" / "troubleshooting.md").read_text(), re.M)
     quoted = [quote for row in rows for quote in re.findall(r"`([^`]+)`", row) if " " in quote and "ralph" not in quote]
     assert len(quoted) > 10
     for quote in quoted:
-        for part in re.split(r"…|\d+", quote):
-            assert part.strip() in source, f"nothing says {part.strip()!r}"
+        parts = [re.escape(part.strip()) for part in re.split(r"…|\d+", quote)]
+        assert re.search(r"[^\n]{0,99}".join(parts), source), f"nothing says {quote!r}"
 
 
 def test_a_word_is_explained_in_one_glossary() -> None:
