@@ -63,8 +63,11 @@ def _first(text: str, file: str) -> Record:
 
 def columns_of(text: str) -> frozenset[str]:
     """Empty unless the first line is a header of at least four short names."""
-    first = text.lstrip("\ufeff").partition("\n")[0]
-    cells = next(csv.reader(io.StringIO(first), delimiter=delimiter_of(first)), [])
+    first = re.split(r"[\r\n]", text.lstrip("\ufeff"), maxsplit=1)[0]
+    try:
+        cells = next(csv.reader(io.StringIO(first), delimiter=delimiter_of(first)), [])
+    except csv.Error:  # a cell of more than 128 KB
+        return frozenset()
     if len(cells) < 4 or first.startswith(("#", "-", "*", "|", ">")) or any(len(cell) > 80 for cell in cells):
         return frozenset()
     return frozenset(cell.strip().lower() for cell in cells)

@@ -38,7 +38,11 @@ def read(data: bytes, file: str, kind: str = "") -> Batch:
         hint = "split it; plans cannot be that long"
         raise BadData(f"the file contains {count:,} tasks", where=Place(file), hint=hint)
     if kind in KINDS:
-        batch: Batch = format_of(kind).read(text, file)
+        try:
+            batch: Batch = format_of(kind).read(text, file)
+        except RecursionError:
+            hint = "flatten it, or export it again"
+            raise BadData("the file is nested too deeply", where=Place(file), hint=hint) from None
         return batch
     return _read_plan(data, file, kind)
 

@@ -85,7 +85,7 @@ _FATES = {
     Fate.OPEN: "|open|opened|reopened|todo|to do|pending|backlog|new|ready|not started|in progress|inprogress|doing"
     "|started|active|false|failing|fail|failed|draft|approved|ready for dev"
     "|ready for development|selected for development"
-    "|planned|unstarted|triage|drafted|contexted|failing tests",
+    "|planned|unstarted|triage|drafted|contexted|failing tests|review|in review|ready for review|optional|queued|next",
 }
 _FATE_OF = {word: fate for fate, words in _FATES.items() for word in words.split("|")}
 

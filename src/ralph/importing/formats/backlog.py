@@ -34,6 +34,7 @@ _FORM = Form(
 _CRITERIA = re.compile(r"acceptance criteria|definition of done", re.IGNORECASE)
 _DESCRIBED = re.compile(r"description|implementation plan|plan", re.IGNORECASE)
 _NOTED = re.compile(r"implementation notes|notes|final summary", re.IGNORECASE)
+_MOST_BRACKETS = 200
 _NUMBER = re.compile(r"#[0-9]+[ \t]+")
 
 
@@ -42,13 +43,8 @@ def recognise(sample: Sample) -> bool:
 
 
 def read(text: str, file: str) -> Batch:
-    import yaml
-
     front = _FRONT.match(text)
-    try:
-        record: Any = yaml.safe_load(front["yaml"]) if front else None
-    except yaml.YAMLError as error:
-        raise BadData(f"the front matter is not YAML: {error}", where=Place(file, 1), hint="correct it") from None
+    record = _fields(front["yaml"], file) if front else None
     if not isinstance(record, dict):
         raise BadData("there is no front matter", where=Place(file, 1), hint="a task starts with `---` and its `id:`")
     skipped = text[: front.end()].count("\n") if front else 0
@@ -71,6 +67,24 @@ def read(text: str, file: str) -> Batch:
         return batch
     document.left += batch.left
     return document.batch("no task in this file", "a task has a title")
+
+
+def _fields(text: str, file: str) -> Any:
+    """Every value as a text. Aliases are refused: a few lines of them can stand for gigabytes."""
+    import yaml
+
+    if text.count("[") + text.count("{") > _MOST_BRACKETS:
+        raise BadData("the front matter is nested too deeply", where=Place(file, 1), hint="flatten it")
+    try:
+        if any(isinstance(event, yaml.AliasEvent) for event in yaml.parse(text, Loader=yaml.BaseLoader)):
+            hint = "write the value itself"
+            raise BadData("the front matter has a YAML alias", where=Place(file, 1), hint=hint)
+        return yaml.load(text, Loader=yaml.BaseLoader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = text[: mark.index].count("\n") + 2 if mark else 1
+        problem = getattr(error, "problem", None) or "it cannot be read"
+        raise BadData(f"the front matter is not YAML: {problem}", where=Place(file, line), hint="correct it") from None
 
 
 def _sections(document: Document) -> dict[str, Any]:

@@ -39,6 +39,7 @@ _FIELDS = {
     "|technical requirements|references",
 }
 _CRITERION = re.compile(r"\W*(?:AC\W{0,2}[0-9]+|Given\b|Scenario\b)", re.IGNORECASE)
+_NUMBERED = re.compile(r"\W*AC\W{0,2}[0-9]+", re.IGNORECASE)
 _LONGEST = 8000
 
 
@@ -67,8 +68,10 @@ def read(text: str, file: str) -> Batch:
     if fate is Fate.GONE:
         left = remark("left-out", f"left out: {number or title!r} is {status.lower()}", file, 1)
         return Batch(kind="bmad", file=file, items=(), left=(left,))
+    wanted = sections.get("criteria", [])
     description = [
         _said(document, sections.get("story", [])),
+        _titled("Shown in the criteria", _said(document, [b for b in wanted if b.kind is Kind.OTHER])),
         _titled("Tasks", _said(document, sections.get("tasks", []))),
         _titled("Notes", _said(document, sections.get("notes", []))[:_LONGEST]),
     ]
@@ -78,7 +81,7 @@ def read(text: str, file: str) -> Batch:
             id=number,
             title=title,
             description=wording.prose("\n\n".join(filter(None, description))),
-            criteria=tuple(_criteria(document, sections.get("criteria", []))),
+            criteria=tuple(_criteria(document, wanted)),
             state={Fate.DONE: State.DONE, Fate.BLOCKED: State.BLOCKED}.get(fate, State.TODO),
             line=1,
         )
@@ -115,11 +118,12 @@ def _criteria(document: Document, blocks: list[Block]) -> list[str]:
     """An item with what is nested in it, or a heading or line `AC1: …` with the items below it, is one criterion."""
     found: list[list[str]] = []
     leads = False
+    lead = _NUMBERED if any(_NUMBERED.match(document.words(block)) for block in blocks) else _CRITERION
     for block in blocks:
         words = wording.unwrapped(wording.line(re.sub(r"^\[[ xX]\]\s+", "", document.words(block))))
         if block.kind is Kind.OTHER or not words.strip("-*_ "):
             continue
-        is_lead = block.kind is not Kind.ITEM and bool(_CRITERION.match(words))
+        is_lead = block.kind is not Kind.ITEM and bool(lead.match(words))
         if found and (block.depth or (leads and not is_lead)):
             found[-1].append(words)
         else:

@@ -24,7 +24,7 @@ _REST = re.compile(
 )
 _HEAD = re.compile(
     r"(?:(?:phase|part|change|fix|commit|stage|milestone)[ \t]+#?)?"
-    r"(?P<number>[0-9]+[a-z]?)[.):–—-]*[ \t]+(?:[–—-][ \t]+)?(?P<title>.*)",
+    r"(?P<number>[A-Z]?[0-9]+[a-z]?)[.):–—-]*[ \t]+(?:[–—-][ \t]+)?(?P<title>.*)",
     re.IGNORECASE | re.DOTALL,
 )
 _STEPS = re.compile(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import zip_longest
 
 import msgspec
 from msgspec import Struct
@@ -80,10 +81,11 @@ def read(text: str, file: str, form: Numbering) -> Document:
     return document
 
 
+NOTHING = ("no tasks in this file", "a task is a line such as `- [ ] 1.1 Add a login page`")
+
+
 def batch(text: str, file: str, form: Numbering) -> Batch:
-    return read(text, file, form).batch(
-        "no tasks in this file", "a task is a line such as `- [ ] 1.1 Add a login page`"
-    )
+    return read(text, file, form).batch(*NOTHING)
 
 
 def _tasks(document: Document, form: Numbering) -> Iterator[Task]:
@@ -108,7 +110,7 @@ def _tasks(document: Document, form: Numbering) -> Iterator[Task]:
         elif block.kind is Kind.TEXT and not block.depth and not (found and found[-1].phase == document.phase):
             context.append(document.words(block))  # what a section says before its first task belongs to each
             document.take(at, at + 1)
-    for task, after in zip(found, [*found[1:], None], strict=True):
+    for task, after in zip_longest(found, found[1:]):
         if after and after.at < task.end:
             task.end = after.at
         yield task
@@ -158,8 +160,8 @@ def _sorted(text: str, inner: list[Block], known: set[str]) -> tuple[list[str], 
 
 
 def _ids(words: str, known: set[str]) -> list[str]:
-    after = words[found.end() :] if (found := _NEEDS.search(words)) else ""
-    return [own for own in re.findall(r"(?<![\w.])T?[0-9]+(?:\.[0-9]+)*[a-z]?(?![\w])", after) if own in known]
+    after = words[found.end() :].replace("_", " ") if (found := _NEEDS.search(words)) else ""
+    return [own for own in re.findall(r"(?<![\w.])T?[0-9]+(?:\.[0-9]+)*[a-z]?(?!\w|\.[0-9])", after) if own in known]
 
 
 def _placed(item: Item, groups: dict[str, Item], leaves: dict[str, list[str]], kind: str, home: str) -> Item:

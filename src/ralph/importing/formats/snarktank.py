@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from ralph.core.problems import Problem
+from ralph.core.problems import Place, Problem
 from ralph.importing import wording
 from ralph.importing.records import Form, decode, located, read_all, texts
 from ralph.importing.sample import Sample
-from ralph.importing.stories import Batch, remark, source_home
+from ralph.importing.stories import Batch, NoTasks, remark, source_home
 
 _FORM = Form(
     kind="snarktank",
@@ -30,9 +30,10 @@ def recognise(sample: Sample) -> bool:
 
 def read(text: str, file: str) -> Batch:
     document = decode(text, file)
-    batch = read_all(
-        located(text, file, document["userStories"], ("userStories",)), file, _FORM, home=source_home(file)
-    )
+    listed = document.get("userStories") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        raise NoTasks("this is no prd.json", where=Place(file), hint='it has stories in a list "userStories"')
+    batch = read_all(located(text, file, listed, ("userStories",)), file, _FORM, home=source_home(file))
     commands = [line for name in _COMMANDS for line in _commands(document.get(name))]
     kept = {key: value for key, value in document.items() if key not in _TAKEN and (texts(value) or value is True)}
     left = batch.left + _beside(kept, file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
 import msgspec
 
@@ -69,9 +70,10 @@ def read_headed(document: Document, heads: dict[int, re.Match[str]]) -> Batch:
     blocks = document.blocks
     numbers: dict[str, str] = {}
     phase = ""
+    following = dict(pairwise(sorted(heads)))
     for at, block in enumerate(blocks):
         if at in heads:
-            end = min([document.end_of_section(at), *(other for other in heads if other > at)])
+            end = min(document.end_of_section(at), following.get(at, len(blocks)))
             item = _headed_task(document, at, end, heads[at])
             document.take(at, end)
             numbers.setdefault(heads[at]["number"].lower(), item.key)

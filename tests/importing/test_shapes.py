@@ -1,0 +1,135 @@
+"""Shapes that files of other tools have in public projects, each as small as it can be."""
+
+from __future__ import annotations
+
+import pytest
+
+from ralph.core.plan import State
+from ralph.importing.sources import read
+from ralph.importing.stories import Batch, Item
+
+
+def named(batch: Batch) -> dict[str, Item]:
+    return {item.id or item.title: item for item in batch.items}
+
+
+def needs(item: Item) -> list[str]:
+    return [key.rpartition("#")[2] for key in item.depends_on]
+
+
+KIRO = """\
+- [x] 1. Store
+- [x] 1.1 A table
+  - has an index
+  - _Requirements: 1.1, 2.4_
+- [ ]* 1.2 (P) Tests
+  - _Depends: 1.1_
+- [-] 2. Show
+  - [x] a list
+- [ ] 2.10 Sort
+"""
+GRAPH = """\
+- [ ] 1. One
+  - [ ] 1.1 A
+  - [ ] 1.2 B
+- [ ] 2. Two
+
+## Task Dependency Graph
+
+```json
+{"waves": [{"id": 0, "tasks": ["1"]}, {"id": 1, "tasks": ["2"]}]}
+```
+"""
+
+
+def test_parts_that_are_not_nested_are_parts_by_their_numbers() -> None:
+    batch = read(KIRO.encode(), ".kiro/specs/a/tasks.md")
+    found = named(batch)
+    assert list(found) == ["1.1", "1.2", "2.10"]
+    assert (found["1.1"].criteria, found["1.1"].notes) == (("has an index",), "Requirements: 1.1, 2.4")
+    assert (found["1.2"].title, needs(found["1.2"])) == ("Tests", ["1.1"])  # and not 1, whose parts are 1.1 and 1.2
+    assert "Optional" in found["1.2"].notes
+    assert "a list" in found["2.10"].description  # what its task says
+
+
+def test_the_waves_of_a_graph_are_dependencies() -> None:
+    batch = read(GRAPH.encode(), ".kiro/specs/a/tasks.md")
+    found = named(batch)
+    assert {own: needs(item) for own, item in found.items()} == {"1.1": [], "1.2": [], "2": ["1.1", "1.2"]}
+    assert batch.left == ()
+
+
+BMAD = """\
+# Story 1.1: Scaffolding
+
+Status: review
+
+## Acceptance Criteria
+
+### AC1: Structure
+**Given** a repository
+**When** I clone it
+**Then** I see:
+```
+ui/
+```
+**And** it builds
+
+### AC2: Pipeline
+**Given** a push
+
+## Tasks / Subtasks
+
+- [x] Task 1
+
+## Dev Agent Record
+
+done
+"""
+
+
+def test_a_criterion_of_a_story_is_all_that_its_heading_has() -> None:
+    batch = read(BMAD.encode(), "_bmad-output/implementation-artifacts/1-1-scaffolding.md")
+    [story] = batch.items
+    assert [words.partition(":")[0] for words in story.criteria] == ["AC1", "AC2"]
+    assert story.criteria[0].endswith("it builds")
+    assert "ui/" in story.description
+    assert (story.state, [problem.message for problem in batch.left]) == (
+        State.TODO,
+        ["left out: the section 'Dev Agent Record', lines 23–25"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "titles"),
+    [
+        ("specs/001-a/tasks.md", "- [x] T1: Add it\n- [ ] T10: Show it (depends on T1)\n", ["Add it", "Show it"]),
+        (
+            ".claude/plans/plan.md",
+            "## Context\n\n1. a\n2. b\n\n## Phase A\n\n### A1. One\n\nx\n\n### A2. Two\n\ny\n\n## Order\n\nA1 → A2\n",
+            ["One", "Two"],
+        ),
+        (
+            "IMPLEMENTATION_PLAN.md",
+            "# Plan\n\n## 1. Goals\n\n- be quick\n\n## Stage 1 – Fix\n\n- Fix it\n\n## Stage 2\n\n- Show it\n",
+            ["Fix it", "Show it"],
+        ),
+        ("TODO.md", "# Step 1: Publish\n\n## Steps\n- [ ] 1. Copy\n- [ ] 2. Push\n", ["Publish"]),
+        ("docs/plans/a.md", "## Checks\n\n- `make test`\n\n### Iteration 1: One\n\n- [x] a\n", ["One"]),
+    ],
+)
+def test_what_is_work_and_what_is_not(file: str, text: str, titles: list[str]) -> None:
+    batch = read(text.encode(), file)
+    assert [item.title.partition(" (")[0] for item in batch.items] == titles
+
+
+def test_a_field_that_was_passed_over_for_another_is_listed() -> None:
+    batch = read(
+        b'{"features": [{"id": 1, "name": "slug", "title": "Tags", "status": "done", "passes": true}]}', "f.json"
+    )
+    assert (batch.items[0].title, set(batch.fields)) == ("Tags", {"name", "status"})
+
+
+def test_a_part_whose_whole_is_in_another_file_names_it() -> None:
+    text = "---\nid: TASK-2.1\ntitle: Part\nstatus: To Do\nparent_task_id: TASK-2\n---\n"
+    assert read(text.encode(), "backlog/tasks/task-2.1.md").items[0].notes == "Part of TASK-2"
