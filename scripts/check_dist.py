@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 NAME = "ralph_loop_engine"
-LARGEST_WHEEL = 2_000_000
+LARGEST_WHEEL = 2_100_000
+"""Against growing by accident. The aim is 1.5 MB: comments and docstrings, which stay because people read what they
+install, are 0.3 MB of it, and the rest is code."""
 WANTED = (
     "ralph/py.typed",
     "ralph/tui/app.tcss",

@@ -65,7 +65,8 @@ def test_the_wheel_says_what_it_is(wheel: zipfile.ZipFile) -> None:
     metadata = wheel.read(f"{folder}/METADATA").decode()
     for extra in ("all", "claude", "notify", "otel", "ray", "tui", "web"):
         assert f"Provides-Extra: {extra}\n" in metadata
-    assert "ralph = ralph.__main__:main" in wheel.read(f"{folder}/entry_points.txt").decode()
+    programs = wheel.read(f"{folder}/entry_points.txt").decode()
+    assert "ralph = ralph.__main__:main\nralph-hook = ralph.hooks.entry:main\n" in programs
     assert f"{folder}/licenses/LICENSE" in wheel.namelist()
 
 
