@@ -39,6 +39,7 @@ from ralph.core.events import PlanSeen, SeenStory
 from ralph.core.plan import State
 from ralph.host.process.tree import identify
 from ralph.journal.records import Journal, chained, digest
+from support.hostile_runs import write_log
 from support.loops import LoopProject, run_ralph, whole
 
 SIZES = (1_000, 10_000, 100_000)
@@ -135,6 +136,7 @@ def repeat(made: list[dict[str, Any]], journal: Path, size: int, said: int) -> N
                         for number in range(min(said, size - seq)):
                             put(_said(event["iteration"], number))
             at += 1
+    write_log(journal, [f"Step {number}" for number in range(said)], current(journal)["iteration"])
 
 
 def _opening(event: dict[str, Any], rounds: int) -> dict[str, Any]:
@@ -273,7 +275,7 @@ def timed_marks(journal: Path, count: int, wait: Callable[[str], None]) -> list[
 @contextmanager
 def going_on(journal: Path) -> Iterator[Callable[[str], object]]:
     """The loop's own way to write what it sees: the current story has another title, which every view shows."""
-    story = current(journal)
+    story = current(journal)["story"]
     with journal.open("rb") as stream:
         count = sum(1 for _ in stream)
     written = Journal(journal, time.time, count)
@@ -283,11 +285,12 @@ def going_on(journal: Path) -> Iterator[Callable[[str], object]]:
         written.close()
 
 
-def current(journal: Path) -> str:
-    """The story of the iteration that started last."""
+def current(journal: Path) -> dict[str, Any]:
+    """How the last iteration started."""
     with journal.open("rb") as stream:
         started = [line for line in stream if b'"type":"IterationStarted"' in line[:100]]
-    return str(json.loads(started[-1])["event"]["story"])
+    event: dict[str, Any] = json.loads(started[-1])["event"]
+    return event
 
 
 def told(late: list[float]) -> str:
@@ -307,7 +310,7 @@ def ui(journal: Path, marks: int) -> tuple[float, float]:
     try:
         fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 48, 160, 0, 0))
         screen = _Screen(terminal)
-        elapsed = seconds(lambda: screen.wait_for(current(journal)))
+        elapsed = seconds(lambda: screen.wait_for(current(journal)["story"]))
         opening = cpu(pid)
         late = timed_marks(journal, marks, screen.wait_for)
         print(f"  ralph ui     {ms(opening)} ({ms(elapsed)} elapsed); {told(late)}; {memory(pid):.0f} MB")

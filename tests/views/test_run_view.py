@@ -145,4 +145,4 @@ def test_what_stands_before_damage_is_shown_and_the_damage_is_said(lines: list[b
     view = RunView(path).catch_up()
     assert view.count == 30
     assert "line 31" in view.damage or ":31" in view.damage
-    assert view.poll() == []
+    assert not view.poll()

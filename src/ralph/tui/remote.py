@@ -177,7 +177,7 @@ class Remote:
                 stream.write(data)
             self._size += len(data)
             self._looked = 0
-        return bool(self.view.poll())
+        return self.view.poll()
 
     def standing(self) -> Standing:
         return Standing(self._known["standing"]) if self._known else self.view.standing()

@@ -78,7 +78,7 @@ class LocalFiles:
         self._diffs: dict[tuple[object, ...], Diff] = {}
 
     def poll(self) -> bool:
-        return bool(self.view.poll())
+        return self.view.poll()
 
     def standing(self) -> Standing:
         return self.view.standing()

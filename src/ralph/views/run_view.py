@@ -123,15 +123,12 @@ class RunView:
         """How many events there are."""
         return len(self._offsets)
 
-    def poll(self) -> list[Record]:
-        """The records that are new. The caller may ask for more until there are none."""
-        if self.damage:
-            return []
-        return list(self._news())
+    def poll(self) -> bool:
+        """Whether anything was new. No record is kept: a long journal has many."""
+        return not self.damage and bool(deque(self._news(), maxlen=1))
 
     def catch_up(self) -> RunView:
-        while deque(self._news(), maxlen=1):  # none is kept: a long journal has many
-            pass
+        self.poll()
         return self
 
     def _news(self) -> Iterator[Record]:
