@@ -29,6 +29,7 @@ from ralph.plans.registry import LAYOUTS
 from ralph.state.names import FILES
 from ralph.trial.scenarios import SCENARIOS, Scenario
 from ralph.trial.suite import load_recording, why_not
+from ralph.tui.keys import EDITOR_KEYS, FORM_KEYS, KEYS, MOVES, sign
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 
@@ -39,6 +40,7 @@ def main(arguments: list[str]) -> int:
     commands = cli_page(ralph) + other_names(ralph)
     pages = {"cli.md": commands, "exit-codes.md": exit_codes_page(), "config.md": settings_page()}
     pages["agents.md"] = agents_page((DOCS / "agents.md").read_text())
+    pages["ui.md"] = keys_page((DOCS / "ui.md").read_text())
     pages["../ARCHITECTURE.md"] = architecture_page((DOCS.parent / "ARCHITECTURE.md").read_text())
     stale = 0
     for name, text in pages.items():
@@ -61,6 +63,14 @@ def architecture_page(page: str) -> str:
     rows = [(f"`{file.path}`", f"`{file.writer}`", file.what) for file in FILES]
     page = _between(page, "state", _table(("file or folder/", "written by", "what it is"), rows))
     return _between(page, "rooms", _table(("room", "what is in it"), list(_rooms())))
+
+
+def keys_page(page: str) -> str:
+    """The page with the keys of `ralph ui`, each table between its two marks."""
+    run = [(f"`{sign(key)}`", key.meaning) for key in KEYS] + [(f"`{key}`", meaning) for key, meaning in MOVES]
+    page = _between(page, "keys", _table(("key", "what it does"), run))
+    keys = [(f"`{sign(key)}`", key.meaning) for key in (*EDITOR_KEYS, FORM_KEYS[0])]
+    return _between(page, "editor keys", _table(("key in the editor", "what it does"), keys))
 
 
 def agents_page(page: str) -> str:

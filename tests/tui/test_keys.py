@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
+import runpy
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -19,13 +21,13 @@ from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
 from ralph.tui.app import RalphUi
 from ralph.tui.dialogs import Ask, Dialog, Show, Write
-from ralph.tui.keys import TABS
+from ralph.tui.keys import KEYS, TABS, sign
 from ralph.tui.page import Page
 from support.loops import LoopProject, finish, run_ralph, start_ralph
 from support.processes import wait_for
 from support.ui_runs import TESTED, Hand, drive, gated, let_go, own_keys, presses, showcase, ui
 
-SHIFTED = {"slash": "/", "full_stop": ".", "comma": ","}
+ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="module")
@@ -34,19 +36,37 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> LoopProject:
 
 
 @contextmanager
-def running(made: LoopProject) -> Iterator[None]:
-    """It stops as it is asked to."""
+def running(made: LoopProject, code: ExitCode = ExitCode.UNFINISHED) -> Iterator[None]:
+    """By default it stops as it is asked to."""
     process = start_ralph(made, "run", "--quiet")
     try:
         wait_for(lambda: any(isinstance(event, AgentStarted) for event in made.events()))
         yield
         let_go(made)
         done = finish(process)
-        assert done.code == ExitCode.UNFINISHED, done
+        assert done.code == code, done
     finally:
         if process.poll() is None:
             process.kill()
             process.communicate()
+
+
+def test_the_page_lists_every_key() -> None:
+    page = (ROOT / "docs" / "ui.md").read_text()
+    assert runpy.run_path(str(ROOT / "scripts" / "write_docs.py"))["keys_page"](page) == page, (
+        "run scripts/write_docs.py"
+    )
+    assert [sign(key) for key in KEYS if f"| `{sign(key)}` | {key.meaning} |" not in page] == []
+
+
+def test_pictures_load_nothing_from_another_host() -> None:
+    pictures = sorted((ROOT / "docs").glob("ui-*.svg"))
+    assert {path.name for path in pictures} == set(
+        re.findall(r"\]\((ui-[^)]+)\)", (ROOT / "docs" / "ui.md").read_text())
+    )
+    for path in pictures:
+        text = path.read_text()
+        assert not re.search(r"url\(\s*[\"']?http|@import|href=|<script", text), path.name
 
 
 def is_shown(app: RalphUi, tab: str = "", story: str = "") -> bool:
@@ -130,6 +150,21 @@ def test_a_run_under_way_is_noted_paused_resumed_and_stopped(tmp_path: Path) -> 
     done = run_ralph(made)
     assert [event.text for event in made.events() if isinstance(event, Guided)] == ["Mind the gap"], done
     assert [event.story for event in made.events() if isinstance(event, StorySetAside)] == ["US-002"], done
+
+
+def test_it_follows_what_is_worked_on(tmp_path: Path) -> None:
+    made = gated(tmp_path / "made")
+
+    async def play(hand: Hand) -> None:
+        await hand.until("I begin.")
+        await hand.pilot.resize_terminal(100, 30)
+        let_go(made)
+        await hand.until("iteration 3")
+        assert hand.page.current.key == "US-003"
+        await hand.until("ended: complete")
+
+    with running(made, ExitCode.COMPLETE):
+        drive(ui(made), play)
 
 
 @presses(RalphUi, "a", "R", "x", "c", "d")

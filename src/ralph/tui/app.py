@@ -128,6 +128,7 @@ class RalphUi(Frame):
             return
         narrow = self.has_class("narrow")
         room = {
+            "columns": max(self.size.width - 2, 20),
             "left": max((left.size.width or (self.size.width if narrow else 30)) - 1, 20),
             "room": max((right.size.width or self.size.width - (0 if narrow else 31)) - 1, 20),
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import overload
@@ -14,6 +15,7 @@ _PAGE = 100
 _MOST_PAGES = 60
 _BLOCK = 2000
 """Events that are searched between two looks at what the user wants now."""
+_WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _WAITING = row(("…", "dim"))
 
 
@@ -104,7 +106,7 @@ def event_row(event: EventLine) -> Row:
     first, _, rest = event.text.partition("\n")
     more = f"  ({rest.count(chr(10)) + 1} more)" if rest else ""
     number = f"{event.iteration:>4} " if event.iteration else "     "
-    text = first.strip() or event.kind
+    text = first.strip() or _WORDS.sub(" ", event.kind).lower()
     return row(
         (f"{clock(event.t)} ", "dim"),
         (number, "info"),

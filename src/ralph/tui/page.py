@@ -41,7 +41,7 @@ class Page(ScrollView, can_focus=True):
 
     class Chosen(Moved): ...
 
-    class Resized(Moved):
+    class Resized(Message):
         """Its rows are made for another width."""
 
     def __init__(self, name: str, *, follows: bool = False) -> None:
@@ -150,7 +150,7 @@ class Page(ScrollView, can_focus=True):
         return Strip.join((strip.crop(0, width - 1), Strip([Segment("…", base + over)], 1)))  # → shows the rest
 
     def on_resize(self) -> None:
-        self.post_message(self.Resized(self))
+        self.post_message(self.Resized())
 
     def on_focus(self) -> None:
         self.refresh()

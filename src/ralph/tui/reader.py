@@ -50,6 +50,8 @@ class Wanted(Struct, frozen=True):
     room: int = 80
     left: int = 30
     """Columns of both panes."""
+    columns: int = 78
+    """Of the lines at the bottom."""
     toggled: frozenset[str] = frozenset()
     words: str = ""
     story_words: str = ""
@@ -210,16 +212,12 @@ class Reader:
             return []
         until = now if is_live else state.now
         facts = [duration(until - state.started_at), tokens(state.tokens), money(state.cost_usd, state.is_estimated)]
-        room = self._wanted.left + self._wanted.room
+        room = self._wanted.columns
         doing = list(_fitted(self._doing(now, is_live=is_live), room))
-        parts: list[Part] = [
-            *doing,
-            ("  " if room >= _WIDE else "\n", ""),
-            (f"{state.done}/{state.total} done", "bold"),
-        ]
-        parts.append((f" · {' · '.join(facts)}", ""))
+        figures: list[Part] = [(f"{state.done}/{state.total} done", "bold"), (f" · {' · '.join(facts)}", "")]
         if is_live and (lines := cost.limits(view, now)):
-            parts.append((f" · next limit: {lines[0].what} {cost.used_of(lines[0])}", "dim"))
+            figures.append((f" · limit: {lines[0].what} {cost.used_of(lines[0])}", "dim"))
+        parts: list[Part] = [*doing, ("  " if room >= _WIDE else "\n", ""), *_fitted(figures, room)]
         if is_live and state.is_parallel:
             for number, activity in list(state.parallel.open.items())[:8]:
                 started = state.parallel.started(number)
