@@ -91,7 +91,9 @@ class Project:
 
 
 def killed_after(calls: int, work: Callable[[], object]) -> bool:
-    """Do `work` in a process that is killed before its git call number `calls`. False: it ended before that."""
+    """Do `work` in a process that is killed before its git call, or its own change of the git folder, number `calls`.
+    False: it ended before that.
+    """
     child = os.fork()
     if child == 0:
         with contextlib.suppress(BaseException):
@@ -113,6 +115,14 @@ def _count_down(calls: int) -> None:
         return real(call, keep_stderr=keep_stderr)
 
     door._started = counted  # type: ignore[assignment]
+    replace = Path.replace
+
+    def counted_replace(self: Path, target: Path) -> Path:  # how every file is put in its place
+        if next(left, None) is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return replace(self, target)
+
+    Path.replace = counted_replace  # type: ignore[assignment, method-assign]
 
 
 @contextmanager

@@ -26,8 +26,8 @@ from ralph.core.plan import Mode, Story
 from ralph.core.ports import PlanRef
 from ralph.core.proof import Proof, Suspicion
 from ralph.host.files import read_bytes
-from ralph.host.git.command import ask, git, head_of_output
-from ralph.host.git.objects import changes
+from ralph.host.git.command import git, head_of_output
+from ralph.host.git.objects import changes, has_tree
 from ralph.host.git.repo import Repo
 from ralph.journal.records import read
 from ralph.prompts.review import Matter
@@ -219,7 +219,7 @@ class Reviewing:
         return [span for span in spans if span.commit and all(map(self._has, filter(None, (span.base, span.commit))))]
 
     def _has(self, name: str) -> bool:
-        return ask(self._repo, "cat-file", "-e", f"{name}^{{tree}}").code == 0
+        return has_tree(self._repo, name)
 
     def _diff(self, spans: list[Span]) -> tuple[str, str]:
         stats = "".join(self._git(span, _MOST_STAT, "--stat=120", "--stat-count=60") for span in spans)

@@ -19,6 +19,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ralph.core.authorship import Author, Branch, Move, Session, Span, branch_after, file_author, move_author
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import one_line
 from ralph.host.file_copies import keep, kept
 from ralph.host.files import disk_trouble, read_plain
@@ -44,7 +45,7 @@ _MOVES_REFS_ONLY = frozenset((
     "restore", "rm", "sparse-checkout", "tag", "update-index", "write-tree",
 ))  # fmt: skip
 """They write, but move neither HEAD nor the current branch, and make no stash."""
-_ENTRY = re.compile(rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d+) [+-]\d{4}(?:\t(.*))?$", re.MULTILINE)
+_ENTRY = lazy_pattern(rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d+) [+-]\d{4}(?:\t(.*))?$", re.MULTILINE)
 _CLOCK_STEP = 30.0
 """Seconds between the time in the reflog and the write, at most: git takes the time when a commit begins."""
 _MOST_COMMITS = 1000

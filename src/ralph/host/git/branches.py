@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from ralph.core.errors import SetupError, UsageError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import one_line
 from ralph.host.git.checkpoint import head_of
 from ralph.host.git.command import Answer, GitFailed, ask, git, line
 from ralph.host.git.repo import Repo
 from ralph.host.git.situation import Situation, abort_command, phrase, situation
 
-_ELSEWHERE = re.compile(r"already (?:checked out|used by worktree) at '(.*)'")
+_ELSEWHERE = lazy_pattern(r"already (?:checked out|used by worktree) at '(.*)'")
 
 
 def switch_to_branch(repo: Repo, name: str, aside: Sequence[str] = ()) -> bool:

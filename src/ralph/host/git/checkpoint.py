@@ -14,12 +14,13 @@ from msgspec import Struct
 from ralph.core.errors import SetupError
 from ralph.host.file_copies import forget_oldest, keep, kept
 from ralph.host.files import disk_trouble, is_special, read_plain
-from ralph.host.git.command import Call, GitFailed, ask, git, line
+from ralph.host.git.command import ask, git, line
 from ralph.host.git.config_files import Tampering, record_config_files, restore_config_files
 from ralph.host.git.ignored import KeepIgnored, keep_ignored, listing_call
 from ralph.host.git.object_links import forget_objects, link_objects, restore_objects
 from ralph.host.git.objects import SUBMODULE, entries
-from ralph.host.git.refs import BRANCHES, LISTING, copy_reflogs, is_recorded, listing, parse_refs
+from ralph.host.git.ref_files import NotPlain
+from ralph.host.git.refs import BRANCHES, LISTING, copy_reflogs, is_recorded, listing, parse_refs, plain_refs
 from ralph.host.git.repo import Repo, RepositoryReplaced, identify, still_the_same
 from ralph.host.git.shadow import ignored_of, moments_of, shadow_of, store_of
 from ralph.host.git.situation import in_progress
@@ -74,11 +75,12 @@ def take(repo: Repo, index_file: Path, *, ignored: KeepIgnored | None = None, be
     still_the_same(repo)
     taken_at = time.time()
     pins, moments = _pins(index_file), moments_of(index_file)
-    also = [Call(repo, LISTING), *([listing_call(shadow_of(repo, index_file))] if ignored else [])]
-    snapshot, answers = full_snapshot(repo, index_file, also)
-    if answers[0].code:
-        raise GitFailed(LISTING, answers[0])
-    known = parse_refs(answers[0].out)
+    listed = listing_call(shadow_of(repo, index_file)) if ignored else None
+    snapshot, ignored_files = full_snapshot(repo, index_file, listed)
+    try:
+        known = plain_refs(repo)
+    except NotPlain:
+        known = parse_refs(git(repo, *LISTING))
     branches = {ref: name for ref, name in known.items() if is_recorded(ref)}
     branch, head = head_of(repo, branches)
     if branch is not None and not branch.isprintable():  # the journal holds text
@@ -101,12 +103,13 @@ def take(repo: Repo, index_file: Path, *, ignored: KeepIgnored | None = None, be
         large=snapshot.large,
         unreadable=snapshot.unreadable,
         empty_folders=snapshot.empty_folders,
-        ignored=keep_ignored(repo, index_file, answers[1].out, before, ignored) if ignored else "",
+        ignored=keep_ignored(repo, index_file, ignored_files, before, ignored) if ignored else "",
         submodules=_take_submodules(repo, index_file, snapshot.tree),
     )
     link_objects(repo, index_file)
     copy_reflogs(repo, index_file)
     wanted = {f"{pins}/tree": snapshot.tree} | ({f"{pins}/head": head} if head else {})
+    wanted |= {f"{pins}/index": snapshot.base} if snapshot.base != snapshot.tree else {}
     _pin(repo, {ref: name for ref, name in wanted.items() if known.get(ref) != name})
     forget_oldest(moments, _REMEMBERED)
     return checkpoint

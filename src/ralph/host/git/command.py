@@ -17,6 +17,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from ralph.core.errors import SetupError, StoppedNow
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import one_line
 from ralph.host.process.signals import is_stopping, urgent_exit_code
 
@@ -29,7 +30,7 @@ _SLOW = 3.0
 _PIPES = 20
 _LOOK = 0.5
 """Seconds between looks at an urgent request to stop."""
-_LOCKED = re.compile(rb"Unable to create '.*index\.lock': File exists")
+_LOCKED = lazy_pattern(rb"Unable to create '.*index\.lock': File exists")
 _LOCK_PATIENCE = 10.0
 _LOCK_PATIENCE_STOPPING = 1.0
 _LOCK_PAUSE = 0.1

@@ -9,7 +9,7 @@ import hashlib
 import os
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from msgspec import Struct
@@ -22,9 +22,7 @@ from ralph.host.files import disk_trouble
 from ralph.host.git.checkpoint import Checkpoint, head_of, real_index, undo_tampering, written_at
 from ralph.host.git.command import (
     Call,
-    GitFailed,
     ask,
-    ask_together,
     git,
     git_together,
     identity_from_environment,
@@ -35,19 +33,24 @@ from ralph.host.git.command import (
 )
 from ralph.host.git.commit_hooks import HookFailure, Hooks, hook_of, hooks_in_tree, restore_own
 from ralph.host.git.config_files import Tampering
+from ralph.host.git.index_files import NotPlainIndex, read_index
 from ralph.host.git.locks import clear_stale_locks
+from ralph.host.git.loose import NotLoose
 from ralph.host.git.objects import (
     Changed,
     TreeEntry,
     changes,
     entries,
     no_entry,
+    objects_of,
     parse_entries,
     set_entries,
     tree_of,
+    tree_with,
 )
+from ralph.host.git.plain_files import require_plain
 from ralph.host.git.refs import MovedMeanwhile
-from ralph.host.git.repo import SETTINGS, Repo, parse_settings
+from ralph.host.git.repo import Repo, current_settings
 from ralph.host.git.rescue import AUTHOR
 from ralph.host.git.restore import end_operations, put_index, restore_index
 from ralph.host.git.shadow import moments_of
@@ -190,19 +193,22 @@ class _Start(Struct, frozen=True):
     """Commits the agent made since the checkpoint."""
     hidden: tuple[str, ...] = ()
     """Changed files that the user told git to ignore changes of: they stay out of commits."""
+    settings: Mapping[str, str] = {}
 
 
 class _Pending(Struct, frozen=True):
     """HEAD plus the judged changes: an index with them, its tree, and its entries for the changed paths."""
 
     start: _Start
-    index: Path
+    index: Path | None
+    """None: the tree was made without one."""
     tree: str
     staged: dict[bytes, TreeEntry]
 
     def remember(self) -> None:
         """The next commit can reuse the index."""
-        _note(self.index).write_text(self.tree)
+        if self.index is not None:
+            _note(self.index).write_text(self.tree)
 
 
 @disk_trouble()
@@ -230,7 +236,8 @@ def commit_story(
     if any((repo.git_dir / name).exists() for name in ("index.lock", "HEAD.lock")):
         clear_stale_locks(repo)
     user_index = moments_of(index_file) / checkpoint.index
-    pending = _prepare(repo, checkpoint, tree, index_file, user_index)
+    hook = hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg")
+    pending = _prepare(repo, checkpoint, tree, index_file, user_index, is_for_hooks=hook is not None)
     start = pending.start
     if pending.tree == start.tree:
         made = _made_before(repo, checkpoint, start, message)
@@ -244,7 +251,7 @@ def commit_story(
     mine = {change.raw for change in start.todo} - {os.fsencode(os.path.relpath(p, repo.root)) for p in own or ()}
     if late := tuple(change.path for change in _changes(repo, tree, now) if change.raw in mine):
         return replace(result, changed=late)
-    if hook := hook_of(repo, "pre-commit") or hook_of(repo, "commit-msg"):
+    if hook is not None and pending.index is not None:
         failure, message = _run_hooks(repo, hooks or Hooks(), pending.index, index_file, now, message)
         result = replace(result, restored=restore_own(own or {}, repo.root))
         if failure:
@@ -280,13 +287,26 @@ def candidate_tree(repo: Repo, *, checkpoint: Checkpoint, tree: str, index_file:
     return pending.tree
 
 
-def _prepare(repo: Repo, checkpoint: Checkpoint, tree: str, index_file: Path, user_index: Path) -> _Pending:
+def _prepare(
+    repo: Repo, checkpoint: Checkpoint, tree: str, index_file: Path, user_index: Path, *, is_for_hooks: bool = False
+) -> _Pending:
+    """`is_for_hooks`: they need the index."""
     start = _start(repo, checkpoint, tree, user_index)
+    if not is_for_hooks:
+        with suppress(NotLoose):
+            return _prepared_plainly(repo, start)
     index = _story_index(repo, index_file, start)
     _stage(repo, index, start.todo)
     new_tree, staged = _written(repo, index, start.todo)
     _require_all(repo, start.todo, staged)
     return _Pending(start, index, new_tree, staged)
+
+
+def _prepared_plainly(repo: Repo, start: _Start) -> _Pending:
+    """Without a process: the files that were judged are added as they are."""
+    require_plain(repo, start.settings, start.todo, objects_of(repo), start.tree)
+    staged = {change.raw: change.new for change in start.todo}
+    return _Pending(start, None, tree_with(repo, start.tree, staged), staged)
 
 
 def _require_all(repo: Repo, todo: Sequence[Changed], staged: Mapping[bytes, TreeEntry]) -> None:
@@ -305,11 +325,8 @@ def _start(repo: Repo, checkpoint: Checkpoint, tree: str, user_index: Path) -> _
             f"HEAD is on {branch or 'no branch'}, but the work belongs on {checkpoint.branch or 'no branch'}",
             hint="roll back, or switch to the branch",
         )
-    flags_call = Call(repo, ("ls-files", "-z", "-v"), user_index if checkpoint.index else None)
-    settings, flags = ask_together([Call(repo, SETTINGS), flags_call])
-    if settings.code:
-        raise GitFailed(SETTINGS, settings)
-    if parse_settings(settings.out)[1] != repo.filters:
+    settings = current_settings(repo)
+    if settings.filters != repo.filters:
         raise SetupError(
             "git's filter settings changed since the run started; adding files could run a different program",
             hint="check filter.* in `git config --list --show-origin`, then run again",
@@ -322,14 +339,19 @@ def _start(repo: Repo, checkpoint: Checkpoint, tree: str, user_index: Path) -> _
     todo = changes(repo, checkpoint.tree, tree)
     if has_moved and commit:
         todo = (*todo, *_taken_back(repo, checkpoint, tree, commit, {change.raw for change in todo}))
-    hidden = _hidden(flags.out) if checkpoint.index and flags.code == 0 else set()
+    hidden = _hidden(repo, user_index) if checkpoint.index and todo else frozenset()
     shown = tuple(change for change in todo if change.raw not in hidden)
-    return _Start(commit or None, head_tree, shown, has_moved, tuple(c.path for c in todo if c.raw in hidden))
+    left = tuple(change.path for change in todo if change.raw in hidden)
+    return _Start(commit or None, head_tree, shown, has_moved, left, settings.values)
 
 
-def _hidden(listed: bytes) -> set[bytes]:
+def _hidden(repo: Repo, index: Path) -> frozenset[bytes]:
     """Files with the skip-worktree bit (S) or the assume-unchanged bit (lower case): often secrets of the user."""
-    return {item[2:] for item in names(listed) if item[:1] == b"S" or item[:1].islower()}
+    with suppress(NotPlainIndex):
+        return read_index(index, repo.object_format).hidden
+    listed = ask(repo, "ls-files", "-z", "-v", index=index)
+    flagged = (item for item in names(listed.out) if item[:1] == b"S" or item[:1].islower())
+    return frozenset(item[2:] for item in flagged) if listed.code == 0 else frozenset()
 
 
 def _taken_back(repo: Repo, checkpoint: Checkpoint, tree: str, head: str, known: set[bytes]) -> list[Changed]:

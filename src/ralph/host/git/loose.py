@@ -11,21 +11,24 @@ import hashlib
 import os
 import re
 import stat
+import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.host.files import read_plain
 
 LARGEST = 16 * 1024 * 1024
 """Bytes of an object."""
 TREE = "40000"
-_GONE = "000000"
-_HEAD = re.compile(rb"(blob|tree|commit|tag) (\d{1,12})\0")
-_ID = re.compile("[0-9a-f]{40}(?:[0-9a-f]{24})?")
-_OF_COMMIT = re.compile(rb"tree ([0-9a-f]{40,64})\n")
-_ENTRY = re.compile(rb"([0-7]{5,6}) ([^\0]+)\0")
-_ODD = re.compile(rb"\.{1,2}|\.git|", re.IGNORECASE)
+NOTHING = "000000"
+"""The mode of what does not exist."""
+_HEAD = lazy_pattern(rb"(blob|tree|commit|tag) (\d{1,12})\0")
+_ID = lazy_pattern("[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_OF_COMMIT = lazy_pattern(rb"tree ([0-9a-f]{40,64})\n")
+_ENTRY = lazy_pattern(rb"([0-7]{5,6}) ([^\0]+)\0")
+_ODD = lazy_pattern(rb"\.{1,2}|\.git|", re.IGNORECASE)
 """Parts of a path that git does not take."""
 
 Objects = tuple[Path, ...]
@@ -81,13 +84,19 @@ def write(objects: Objects, kind: bytes, data: bytes, like: str) -> str:
     with contextlib.suppress(OSError):
         os.utime(path)  # so that `git gc` takes it for a new one
         return name
-    path.parent.mkdir(exist_ok=True)
-    temporary = path.with_name(f"tmp_obj_{os.getpid()}")  # `git gc` removes one that was left behind
-    temporary.unlink(missing_ok=True)
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
-    with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
-        stream.write(zlib.compress(whole, 1))
-    temporary.replace(path)
+    # `git gc` removes one that was left behind.
+    temporary = path.with_name(f"tmp_obj_{os.getpid()}_{threading.get_ident()}")
+    try:
+        path.parent.mkdir(exist_ok=True)
+        temporary.unlink(missing_ok=True)
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o444)
+        with open(descriptor, "wb") as stream:  # noqa: PTH123 - a descriptor, not a path
+            stream.write(zlib.compress(whole, 1))
+        temporary.replace(path)
+    except OSError:  # git says what is wrong
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise NotLoose from None
     return name
 
 
@@ -186,13 +195,13 @@ def _changed(objects: Objects, tree: str, wanted: Mapping[bytes, Entry], like: s
         else:
             own[name] = entry
     for name, (mode, made) in own.items():
-        if mode != _GONE:
+        if mode != NOTHING:
             node[name] = mode, made
         elif node.get(name, (TREE, ""))[0] != TREE:
             del node[name]
     for name, entries in inner.items():
-        is_added = any(mode != _GONE for mode, _ in entries.values())
-        if is_added and own.get(name, (_GONE, ""))[0] != _GONE:
+        is_added = any(mode != NOTHING for mode, _ in entries.values())
+        if is_added and own.get(name, (NOTHING, ""))[0] != NOTHING:
             raise NotLoose  # both a file and a folder: the order decides
         mode, known = node.get(name, (TREE, ""))
         if mode != TREE and not is_added:

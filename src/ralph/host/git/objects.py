@@ -37,6 +37,13 @@ def tree_of(repo: Repo, commit: str) -> str:
     return _TREES[key]
 
 
+def has_tree(repo: Repo, name: str) -> bool:
+    """Whether there is such a tree, or a commit with its tree. `name` is an ID."""
+    with contextlib.suppress(loose.NotLoose):
+        return loose.read(objects_of(repo), loose.as_tree(objects_of(repo), name))[0] == b"tree"
+    return ask(repo, "cat-file", "-e", f"{name}^{{tree}}").code == 0
+
+
 def objects_of(repo: Repo) -> loose.Objects:
     return (repo.common_dir / "objects",)
 

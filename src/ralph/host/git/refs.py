@@ -9,6 +9,7 @@ With reftables they are left alone.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,9 +18,11 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import one_line
 from ralph.host.files import make_folder, read_plain, special_in, write_bytes
 from ralph.host.git.command import ask, git, line
+from ralph.host.git.ref_files import NotPlain, read_refs
 from ralph.host.git.repo import Repo
 from ralph.host.removal import remove_tree
 
@@ -33,11 +36,11 @@ _MAY_ADVANCE = ("refs/remotes/", "refs/notes/", "refs/ralph/")
 """Refs that may move to a descendant: a fetch, a note, a rescue that is saved again."""
 _MAY_MOVE = ("refs/ralph/proved/",)
 _SYMBOLIC = "ref: "
-_BROKEN = re.compile(r"^(?:warning|error): ignoring (?:broken ref|ref with broken name|dangling symref) (\S+)", re.M)
-_PACKED_LINE = re.compile(rb"#[^\n]*|[0-9a-f]{40,64} refs/[^\0-\x20\x7f]+|\^[0-9a-f]{40,64}")
+_BROKEN = lazy_pattern(r"^(?:warning|error): ignoring (?:broken ref|ref with broken name|dangling symref) (\S+)", re.M)
+_PACKED_LINE = lazy_pattern(rb"#[^\n]*|[0-9a-f]{40,64} refs/[^\0-\x20\x7f]+|\^[0-9a-f]{40,64}")
 STASH = "refs/stash"
 _LARGEST_REFLOG = 20 * 1024 * 1024
-_REFLOG_ENTRY = re.compile(rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*")
+_REFLOG_ENTRY = lazy_pattern(rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*")
 
 
 class MovedMeanwhile(SetupError):
@@ -58,9 +61,17 @@ def parse_refs(out: bytes) -> dict[str, str]:
     for item in out.split(b"\n"):
         if item:
             name, ref, *target = os.fsdecode(item).split(" ")
-            is_symbolic = bool(target and target[0]) and not ref.startswith(BRANCHES)
-            found[ref] = f"{_SYMBOLIC}{target[0]}" if is_symbolic else name
+            found[ref] = _value(ref, name, target[0] if target else "")
     return found
+
+
+def _value(ref: str, name: str, target: str) -> str:
+    return f"{_SYMBOLIC}{target}" if target and not ref.startswith(BRANCHES) else name
+
+
+def plain_refs(repo: Repo) -> dict[str, str]:
+    """The same without a process. Raises NotPlain if git has to list them."""
+    return {ref: _value(ref, *read) for ref, read in read_refs(repo.common_dir).items()}
 
 
 def listing(refs: Mapping[str, str]) -> bytes:
@@ -79,6 +90,8 @@ def is_recorded(ref: str) -> bool:
 def recorded_refs(repo: Repo) -> dict[str, str]:
     """All refs that a checkpoint records, as they are now. Broken ones are removed: git refuses to replace them."""
     repair_packed_refs(repo)
+    with contextlib.suppress(NotPlain):
+        return {ref: name for ref, name in plain_refs(repo).items() if is_recorded(ref)}
     answer = ask(repo, *LISTING)
     if broken := _BROKEN.findall(answer.err.decode("utf-8", "surrogateescape")):
         for ref in broken:

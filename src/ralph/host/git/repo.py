@@ -13,18 +13,10 @@ from msgspec import Struct
 from ralph.core.errors import NotARepository, NotTrusted, SetupError
 from ralph.core.text import one_line
 from ralph.host.files import is_special, read_plain
-from ralph.host.git.command import Answer, ask, git, line, names
+from ralph.host.git.command import Answer, ask, git, line
+from ralph.host.git.settings import Settings, settings_of
 
 OLDEST_GIT = (2, 30)
-SETTINGS = ("config", "-z", "--show-scope", "--list")
-# Settings that say how the file system behaves here, which files are ignored, and who signs. As git prints them.
-_WANTED = frozenset(
-    f"core.{name}"
-    for name in (
-        *("filemode", "symlinks", "ignorecase", "precomposeunicode", "trustctime", "checkstat"),
-        *("excludesfile", "hookspath"),
-    )
-) | frozenset({"commit.gpgsign", "gpg.format", "gpg.program", "gpg.openpgp.program", "gpg.x509.program"})
 
 
 class RepositoryReplaced(SetupError):
@@ -77,7 +69,7 @@ def identify(folder: Path) -> Repo:
     if found.code != 0 or len(lines) != 6 or lines[1] != "true" or Path(lines[5]) != root:
         raise _why_not(root, found, lines)
     git_dir, common_dir = Path(lines[2]), Path(os.path.realpath(root / lines[3]))
-    settings, filters = parse_settings(git(root, *SETTINGS))
+    settings = settings_of(root, root, (common_dir, git_dir))
     dot_git = root / ".git"
     return Repo(
         root=root,
@@ -88,8 +80,8 @@ def identify(folder: Path) -> Repo:
         git_dir_id=_id(git_dir),
         common_dir_id=_id(common_dir),
         link=dot_git.read_bytes() if dot_git.is_file() else b"",
-        settings=settings,
-        filters=filters,
+        settings=settings.values,
+        filters=settings.filters,
     )
 
 
@@ -135,14 +127,8 @@ def _why_not(root: Path, found: Answer, lines: list[str]) -> SetupError:
     return NotARepository(f"{root} is not a usable git repository: {found.complaint}", hint="run `git fsck`")
 
 
-def parse_settings(out: bytes) -> tuple[dict[str, str], tuple[tuple[str, str], ...]]:
-    """The relevant settings and all filters, from the output of `SETTINGS`."""
-    listed = [os.fsdecode(item) for item in names(out)]
-    # Scope and setting take turns. The flags of our own call are listed too, as "command".
-    settings = [item for scope, item in zip(listed[::2], listed[1::2], strict=True) if scope != "command"]
-    pairs = [(key, value) for key, _, value in (item.partition("\n") for item in settings)]
-    filters = sorted(pair for pair in pairs if pair[0].startswith("filter."))
-    return {key: value for key, value in pairs if key in _WANTED}, tuple(filters)
+def current_settings(repo: Repo) -> Settings:
+    return settings_of(repo, repo.root, (repo.common_dir, repo.git_dir))
 
 
 def _id(path: Path) -> FileId:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ralph.core.errors import SetupError, UsageError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import clean, one_line
 from ralph.host.files import disk_trouble
 from ralph.host.git.checkpoint import (
@@ -36,7 +36,7 @@ from ralph.host.removal import is_file, is_folder, remove_file
 
 PREFIX = "refs/ralph/rescue/"
 AUTHOR = identity("Ralph Loop", "ralph@localhost")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*){0,3}")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*(/[A-Za-z0-9][A-Za-z0-9._-]*){0,3}")
 _FORMAT = "%(refname)%00%(objectname)%00%(tree)%00%(parent)%00%(committerdate:unix)%00%(contents:subject)"
 
 
@@ -192,7 +192,8 @@ def _with_extra(
     if not extra and not known:
         return current.tree
     scratch = shadow.index.with_name(f"{shadow.index.name}.scratch")
-    scratch.write_bytes(shadow.index.read_bytes())
+    scratch.unlink(missing_ok=True)
+    git(shadow, "read-tree", current.tree, index=scratch)
     try:
         add_files(shadow, scratch, extra)
         mine = {change.raw for change in changes(repo, checkpoint.tree, current.tree)} | extra.keys()

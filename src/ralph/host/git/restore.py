@@ -17,11 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ralph.core.errors import SetupError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.host.file_copies import kept
 from ralph.host.files import disk_trouble, read_plain, special_in, write_bytes
 from ralph.host.git.checkpoint import Checkpoint, branches_of, head_of, real_index, stashed, undo_tampering
 from ralph.host.git.command import ask, git, line, names, printable
 from ralph.host.git.config_files import Tampering
+from ralph.host.git.index_files import is_valid_index
 from ralph.host.git.locks import clear_stale_locks
 from ralph.host.git.nested import SAVED_GIT, all_files_below, files_of, new_repositories
 from ralph.host.git.objects import Changed, TreeEntry, changes, entries, folders, set_entries
@@ -44,7 +46,6 @@ from ralph.host.git.refs import (
 )
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import Shadow, moments_of, shadow_of
-from ralph.host.git.situation import is_valid_index
 from ralph.host.git.snapshot import Snapshot, snapshot
 from ralph.host.removal import (
     is_file,
@@ -57,9 +58,9 @@ from ralph.host.removal import (
     set_permissions,
 )
 
-_MOVES = re.compile(r"\tcheckout: moving from (\S+) to (\S+)")
+_MOVES = lazy_pattern(r"\tcheckout: moving from (\S+) to (\S+)")
 # A commit, or a branch whose name git takes: otherwise git says that this is no repository.
-_HEAD = re.compile(
+_HEAD = lazy_pattern(
     rb"[0-9a-f]{40}(?:[0-9a-f]{24})?\n?"
     rb"|ref: refs/(?!.*(?:\.\.|//|/\.|\.lock(?:/|\n?\Z)|@\{|[/.]\n?\Z))[^\0-\x20~^:?*\[\\\x7f]+\n?"
 )
@@ -140,7 +141,9 @@ def repair_head(repo: Repo, checkpoint: Checkpoint) -> bool:
 def repair_index(repo: Repo, checkpoint: Checkpoint, index_file: Path) -> bool:
     """Repair the index: git reads it even to compare two trees, and fails if it is damaged. True if restored."""
     data = real_index(repo)
-    is_valid = is_valid_index(repo, data) if data is not None else not os.path.lexists(repo.git_dir / "index")
+    is_valid = (
+        is_valid_index(repo.object_format, data) if data is not None else not os.path.lexists(repo.git_dir / "index")
+    )
     return not is_valid and restore_index(repo, checkpoint, index_file)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from enum import StrEnum
 from pathlib import Path
 
@@ -11,6 +10,7 @@ from msgspec import Struct
 from ralph.core.errors import SetupError
 from ralph.host.files import read_plain
 from ralph.host.git.command import BAD_INDEX, Call, git, git_together, names, printable
+from ralph.host.git.index_files import is_valid_index
 from ralph.host.git.repo import Repo
 
 # What git leaves in its folder while an operation waits for the user, in the order git itself looks at it.
@@ -61,17 +61,9 @@ class Situation(Struct, frozen=True, kw_only=True):
         return self.branch is None
 
 
-def is_valid_index(repo: Repo, data: bytes) -> bool:
-    """Git reads a truncated index without an error, and sees files that are not there."""
-    size = hashlib.new(repo.object_format).digest_size
-    real = hashlib.new(repo.object_format, data[:-size]).digest()
-    # Git can be told not to write the check sum; then there are zeros in its place.
-    return data[:4] == b"DIRC" and data[-size:] in (real, bytes(size))
-
-
 def situation(repo: Repo) -> Situation:
     data = read_plain(repo.git_dir / "index")
-    if data is not None and not is_valid_index(repo, data):
+    if data is not None and not is_valid_index(repo.object_format, data):
         raise SetupError(f"the index of {repo.root} is damaged", hint=BAD_INDEX)
     status = ("status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
     calls = [Call(repo, (*status, "--ignore-submodules=dirty")), Call(repo, ("ls-files", "-z", "--stage"))]

@@ -1,6 +1,7 @@
 """The working tree as one tree object: tracked, staged and untracked files, byte for byte, without the ignored ones.
 
-A private index remembers what it saw, so only files that changed are read. The user's own index is not touched.
+A private index remembers what it saw, so only files that changed are read. The user's own index is not touched. While
+few files differ from the private index, it stays as it is, and the tree is made from its tree and these files.
 """
 
 from __future__ import annotations
@@ -8,13 +9,18 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import Struct
 
-from ralph.host.files import disk_trouble, is_special
+from ralph.core.lazy_pattern import lazy_pattern
+from ralph.host.files import disk_trouble, is_special, open_regular
 from ralph.host.git.command import Answer, Call, GitFailed, ask, ask_together, git, line, names
+from ralph.host.git.index_files import NotPlainIndex, Signature, read_index, signature
+from ralph.host.git.loose import NOTHING, Entry, NotLoose, with_entries, write
+from ralph.host.git.plain_files import has_plain_modes
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import Shadow, shadow_of
 from ralph.host.removal import make_readable
@@ -22,17 +28,24 @@ from ralph.host.removal import make_readable
 LARGEST_FILE = 100 * 1024 * 1024
 """Bytes. An untracked file larger than this is left in place and not read; the same limit as GitHub's."""
 
-_LOOK = ("ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard")
+_OTHERS = ("ls-files", "-z", "-t", "--others", "--exclude-standard")
+_LOOK = (*_OTHERS, "--modified", "--deleted")
+_CHANGED = ("diff-files", "-z", "--name-only", "--ignore-submodules=dirty")
+_LARGE_INDEX = 1024 * 1024
+"""Bytes. From then on it is faster to let two processes look for changed and for untracked files."""
 _IGNORED = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
 _ADD = ("update-index", "-z", "--add", "--remove", "--replace", "--stdin")
 _DROP = ("update-index", "-z", "--force-remove", "--stdin")
-_CLOSED = re.compile(rb"could not open directory '(.*?)/?': Permission denied", re.DOTALL)
+_CLOSED = lazy_pattern(rb"could not open directory '(.*?)/?': Permission denied", re.DOTALL)
 _FEW = 100
 """Number of paths per command line."""
 _ROUNDS = 5
 _NO_LIMIT = 1 << 62
 
-Signature = tuple[int, int, int, int]
+_MOST_PLAIN, _LARGEST_PLAIN = 40, 1024 * 1024
+"""Files and bytes by which the tree may differ from the private index. They are read again for each snapshot."""
+_MOST_EXTRA = 1000
+_RULES = b".gitignore"
 
 
 class Snapshot(Struct, frozen=True):
@@ -45,6 +58,8 @@ class Snapshot(Struct, frozen=True):
     unreadable: tuple[bytes, ...] = ()
     empty_folders: tuple[bytes, ...] = ()
     """Only when requested."""
+    base: str = ""
+    """The tree of the private index. What is as it was in it is not written again."""
 
 
 class _Known(Struct):
@@ -56,6 +71,10 @@ class _Known(Struct):
     real_index: Signature | None = None
     tracked: frozenset[bytes] = frozenset()
     """Entries of the user's index that a rule ignores."""
+    rules: Signature | None = None
+    """`info/exclude` as it was when `ignored` was asked for. None: files with rules have changed since."""
+    ignored: frozenset[bytes] = frozenset()
+    """Entries of the private index that a rule ignored."""
 
 
 _KNOWN: dict[Path, _Known] = {}
@@ -75,6 +94,8 @@ class _Seen(Struct):
     """Something could not be read."""
     again: bool = False
     """There is more to see once this is in the index."""
+    is_kept: bool = False
+    """The private index gets all of it: the next look is shorter then."""
 
 
 def snapshot_tree(repo: Repo, index_file: Path) -> str:
@@ -102,54 +123,119 @@ def snapshot(
     return _recorded(repo, shadow, seen)
 
 
-def full_snapshot(repo: Repo, index_file: Path, also: Sequence[Call]) -> tuple[Snapshot, list[Answer]]:
+def full_snapshot(repo: Repo, index_file: Path, listing: Call | None = None) -> tuple[Snapshot, bytes]:
     """A snapshot for a checkpoint: rereads all ignore rules, and records the empty folders.
 
-    `also` are other commands, run in parallel; their answers come second.
+    `listing` lists the ignored files. Its output comes second.
     """
     shadow = shadow_of(repo, index_file, refresh=True)
-    calls = [Call(shadow, (*_LOOK, "--directory")), Call(shadow, _IGNORED), *_question(repo, shadow)]
-    looked, ignored, *others = ask_together([*calls, *also])
-    answers = others[len(others) - len(also) :]
-    if looked.code or ignored.code:
-        seen = _look(repo, shadow)
-        looked = ask(shadow, *_LOOK, "--directory")
-        seen.empty_folders = _empty_folders(repo.root, looked.out)[0]
-    else:
-        empty, is_all = _empty_folders(repo.root, looked.out)
-        listing = looked.out if is_all else git(shadow, *_LOOK)
-        now_ignored = set(names(ignored.out))
-        tracked = _tracked(repo, shadow, others[: len(calls) - 2], rules_changed=bool(now_ignored))
-        seen = _sort(repo, shadow, listing, tracked, now_ignored)
-        seen.empty_folders = empty
-    seen.unreadable += _CLOSED.findall(looked.err)
-    return _recorded(repo, shadow, seen), answers
-
-
-def _question(repo: Repo, shadow: Shadow) -> list[Call]:
-    """Entries of the user's index that a rule ignores. Not asked again while the index is unchanged.
-
-    Runs in the shadow: no configuration is read, and the rules are those of the checkpoint.
-    """
-    index = _real_index(repo, shadow)
-    known = _KNOWN.get(shadow.index)
-    if known and known.real_index is not None and known.real_index == _signature(index):
-        return []
-    return [Call(shadow, _IGNORED, index)]
-
-
-def _tracked(repo: Repo, shadow: Shadow, answers: Sequence[Answer], *, rules_changed: bool) -> frozenset[bytes]:
-    """The answer to `_question`, or the cached one if there was nothing to ask."""
     known = _KNOWN.setdefault(shadow.index, _Known())
-    if not answers and not rules_changed:
-        return known.tracked
-    index = _real_index(repo, shadow)
-    signature = _signature(index)
-    answer = answers[0] if answers else ask(shadow, *_IGNORED, index=index)
+    knows_rules = listing is not None and known.rules is not None and known.rules == signature(_exclude(shadow))
+    real = signature(_real_index(repo, shadow))
+    look = _calls(shadow, "--directory")
+    more = [Call(shadow, _IGNORED), Call(shadow, _IGNORED, _real_index(repo, shadow))] if not knows_rules else []
+    answers = ask_together([*look, *([listing] if listing else []), *more])
+    looked, asked = _joined_answer(answers[: len(look)]), answers[len(answers) - len(more) :]
+    ignored_files = answers[len(look)].out if listing else b""
+    empty, is_all = _empty_folders(repo.root, looked.out)
+    if looked.code or (asked and asked[0].code):
+        seen = _look(repo, shadow)
+    else:
+        found = looked.out if is_all else _looked(shadow).out
+        if knows_rules and (_has_rules(found) or _has_hidden_rules(repo, shadow, ignored_files)):
+            real = signature(_real_index(repo, shadow))
+            asked = ask_together([Call(shadow, _IGNORED), Call(shadow, _IGNORED, _real_index(repo, shadow))])
+        if asked:
+            known.ignored = frozenset(names(asked[0].out))
+            known.real_index, known.tracked = real, _answered(repo, asked[1])
+        else:
+            before = known.tracked
+            if _tracked(repo, shadow, found) != before:
+                known.ignored = frozenset(names(git(shadow, *_IGNORED)))
+        known.rules = signature(_exclude(shadow)) if not _has_rules(found) else None
+        seen = _sort(repo, shadow, found, known.tracked, known.ignored)
+    seen.empty_folders, seen.is_kept = empty, not is_all
+    seen.unreadable += _CLOSED.findall(looked.err)
+    return _recorded(repo, shadow, seen), ignored_files
+
+
+def _calls(shadow: Shadow, *options: str) -> list[Call]:
+    """What differs from the private index."""
+    size = (signature(shadow.index) or (0, 0))[1]
+    if size < _LARGE_INDEX:
+        return [Call(shadow, (*_LOOK, *options))]
+    return [Call(shadow, (*_OTHERS, *options)), Call(shadow, _CHANGED)]
+
+
+def _looked(shadow: Shadow) -> Answer:
+    return _joined_answer(ask_together(_calls(shadow)))
+
+
+def _joined_answer(answers: Sequence[Answer]) -> Answer:
+    """One list, as `ls-files -t` prints it."""
+    first, *rest = answers
+    changed = (b"C " + path + b"\0" for answer in rest for path in names(answer.out))
+    code = first.code or next((answer.code for answer in rest if answer.code), 0)
+    return Answer(code, first.out + b"".join(changed), first.err + b"".join(answer.err for answer in rest))
+
+
+def _exclude(shadow: Shadow) -> Path:
+    return shadow.git_dir / "info/exclude"
+
+
+def _has_rules(listing: bytes) -> bool:
+    return _RULES + b"\0" in listing
+
+
+def _has_hidden_rules(repo: Repo, shadow: Shadow, ignored_files: bytes) -> bool:
+    """Whether a file of rules that is ignored itself may be about an entry of the private index."""
+    if not _has_rules(ignored_files):
+        return False
+    folders = tuple({path.rpartition(_RULES)[0] for path in names(ignored_files) if path.endswith(_RULES)})
+    try:
+        return any(path.startswith(folders) for path in read_index(shadow.index, repo.object_format).paths)
+    except NotPlainIndex:
+        return True
+
+
+def _tracked(repo: Repo, shadow: Shadow, looked: bytes, *, rules_changed: bool = False) -> frozenset[bytes]:
+    """Entries of the user's index that a rule ignores. Only asked for if there can be other ones than before.
+
+    Asked in the shadow: no configuration is read, and the rules are those of the checkpoint.
+    """
+    known, index = _KNOWN.setdefault(shadow.index, _Known()), _real_index(repo, shadow)
+    now = signature(index)
+    if rules_changed or known.real_index is None or known.real_index != now:
+        same = _still_tracked(repo, shadow, looked) if not rules_changed and known.real_index is not None else None
+        if same is not None:
+            known.real_index, known.tracked = now, same
+        else:
+            known.rules = None
+            known.real_index, known.tracked = now, _answered(repo, ask(shadow, *_IGNORED, index=index))
+    return known.tracked
+
+
+def _answered(repo: Repo, answer: Answer) -> frozenset[bytes]:
     if answer.code:  # a split index has its other half in the git folder, where only git itself finds it
         answer = ask(repo, *_IGNORED)
-    known.real_index, known.tracked = signature, frozenset(names(answer.out))
-    return known.tracked
+    return frozenset(names(answer.out))
+
+
+def _still_tracked(repo: Repo, shadow: Shadow, looked: bytes) -> frozenset[bytes] | None:
+    """Those of before that are still in the user's index. None: it has entries that may be ignored."""
+    known = _KNOWN[shadow.index]
+    if known.rules is None:
+        return None
+    try:
+        real = read_index(_real_index(repo, shadow), repo.object_format).paths
+        private = read_index(shadow.index, repo.object_format).paths
+    except NotPlainIndex:
+        return None
+    new = real - (private - known.ignored) - known.tracked
+    new -= {item[2:] for item in names(looked) if item.startswith(b"? ")}
+    root = os.fsencode(repo.root) + b"/"
+    is_same = len(new) <= _MOST_EXTRA and not any(os.path.lexists(root + path) for path in new)
+    return known.tracked & real if is_same else None
 
 
 def _real_index(repo: Repo, shadow: Shadow) -> Path:
@@ -158,31 +244,25 @@ def _real_index(repo: Repo, shadow: Shadow) -> Path:
     return shadow.git_dir / "no-index" if is_special(path) else path
 
 
-def _signature(path: Path) -> Signature | None:
-    try:
-        found = path.lstat()
-    except OSError:
-        return None
-    return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
 def _look(repo: Repo, shadow: Shadow, rules_changed: bool = False) -> _Seen:
-    looked, *others = ask_together([Call(shadow, _LOOK), *_question(repo, shadow)])
+    looked = _looked(shadow)
     if looked.code:  # a damaged index; it is only a cache
         shadow.index.unlink(missing_ok=True)
-        looked = ask(shadow, *_LOOK)
+        looked = _looked(shadow)
     if looked.code:
         raise GitFailed(_LOOK, looked)
-    rules_changed = rules_changed or b".gitignore\0" in looked.out
+    rules_changed = rules_changed or _has_rules(looked.out)
     ignored = set(names(git(shadow, *_IGNORED))) if rules_changed else set()
-    tracked = _tracked(repo, shadow, others, rules_changed=rules_changed)
+    if rules_changed:
+        _KNOWN.setdefault(shadow.index, _Known()).rules = None
+    tracked = _tracked(repo, shadow, looked.out, rules_changed=rules_changed)
     seen = _sort(repo, shadow, looked.out, tracked, ignored)
     seen.unreadable += _CLOSED.findall(looked.err)
     seen.troubled = bool(seen.unreadable)
     return seen
 
 
-def _sort(repo: Repo, shadow: Shadow, listing: bytes, tracked_anyway: frozenset[bytes], ignored: set[bytes]) -> _Seen:
+def _sort(repo: Repo, shadow: Shadow, listing: bytes, tracked_anyway: frozenset[bytes], ignored: Set[bytes]) -> _Seen:
     paths = {item[2:] for item in names(listing)}
     seen = _Seen(drop=list(ignored - tracked_anyway))
     folders, large = [], []
@@ -253,37 +333,76 @@ def _sort_by_index(repo: Repo, shadow: Shadow, seen: _Seen, folders: Sequence[by
 def _recorded(repo: Repo, shadow: Shadow, seen: _Seen) -> Snapshot:
     for _ in range(_ROUNDS):
         try:
-            tree = _record(shadow, seen)
+            tree = _record(repo, shadow, seen)
         except GitFailed:
             # The index names objects that a `git gc` has removed, or files came and went meanwhile. From scratch.
             shadow.index.unlink(missing_ok=True)
         else:
             if not seen.again:
-                return _result(tree, seen)
+                return _result(shadow, tree, seen)
         empty = seen.empty_folders
         seen = _look(repo, shadow)
         seen.empty_folders = empty
-    return _result(_record(shadow, seen), seen)
+    return _result(shadow, _record(repo, shadow, seen), seen)
 
 
-def _result(tree: str, seen: _Seen) -> Snapshot:
+def _result(shadow: Shadow, tree: str, seen: _Seen) -> Snapshot:
     nested, large, unreadable = (tuple(sorted(paths)) for paths in (seen.nested, seen.large, seen.unreadable))
-    return Snapshot(tree, nested, large, unreadable, tuple(seen.empty_folders))
+    return Snapshot(tree, nested, large, unreadable, tuple(seen.empty_folders), _KNOWN[shadow.index].tree)
 
 
-def _record(shadow: Shadow, seen: _Seen) -> str:
+def _record(repo: Repo, shadow: Shadow, seen: _Seen) -> str:
+    known = _KNOWN.setdefault(shadow.index, _Known())
+    if known.index is not None and known.index == signature(shadow.index):
+        with suppress(NotLoose):
+            return _with_changes(repo, shadow, known.tree, seen)
     if drop := [*seen.drop, *seen.unreadable]:
         git(shadow, *_DROP, stdin=_joined(drop))
     if seen.add:
         git(shadow, *_ADD, stdin=_joined(seen.add))
     for path in seen.submodules:
         ask(shadow, *_ADD, stdin=_joined([path]))  # one without a commit is left out
-    known = _KNOWN.setdefault(shadow.index, _Known())
-    if known.index is not None and known.index == _signature(shadow.index) and _exists(shadow, known.tree):
+    if known.index is not None and known.index == signature(shadow.index) and _exists(shadow, known.tree):
         return known.tree
     known.tree = line(git(shadow, "write-tree"))
-    known.index = _signature(shadow.index)
+    known.index = signature(shadow.index)
     return known.tree
+
+
+def _with_changes(repo: Repo, shadow: Shadow, tree: str, seen: _Seen) -> str:
+    """Without git, and without a change to the index."""
+    drop = [*seen.drop, *seen.unreadable]
+    is_little = len(drop) + len(seen.add) <= _MOST_PLAIN and not (seen.is_kept and seen.add)
+    if not is_little or seen.submodules or seen.again or any(path.endswith(_RULES) for path in (*seen.add, *drop)):
+        raise NotLoose
+    gone = NOTHING, repo.no_object
+    wanted = dict.fromkeys(drop, gone)
+    wanted |= {path: file_entry(repo, path, _LARGEST_PLAIN // len(seen.add)) or gone for path in seen.add}
+    return with_entries((shadow.objects,), tree, wanted, repo.no_object)
+
+
+def file_entry(repo: Repo, path: bytes, largest: int = _LARGEST_PLAIN) -> Entry | None:
+    """That of a file or link as it is on disk. None: there is none. Raises NotLoose if git has to add it."""
+    full = os.fsencode(repo.root) + b"/" + path
+    if not has_plain_modes(repo.settings):
+        raise NotLoose
+    try:
+        found = os.lstat(full)
+        if stat.S_ISLNK(found.st_mode) and not path.rpartition(b"/")[2].lower().startswith(b".git"):
+            mode, data = "120000", os.readlink(full)  # noqa: PTH115 - bytes
+        elif stat.S_ISREG(found.st_mode) and found.st_size <= largest:
+            mode = "100755" if found.st_mode & stat.S_IXUSR else "100644"
+            with open(open_regular(Path(os.fsdecode(full))), "rb") as stream:  # noqa: PTH123 - a descriptor
+                data = stream.read(largest + 1)
+        else:
+            raise NotLoose
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:
+        raise NotLoose from None
+    if len(data) > largest:
+        raise NotLoose
+    return mode, write((repo.common_dir / "objects",), b"blob", data, repo.no_object)
 
 
 def _exists(shadow: Shadow, name: str) -> bool:
@@ -296,16 +415,12 @@ def _joined(paths: Iterable[bytes]) -> bytes:
 
 
 def _empty_folders(root: Path, listing: bytes) -> tuple[list[bytes], bool]:
-    """The empty folders among the untracked ones, and whether nothing else is untracked."""
+    """The empty folders among the untracked ones, and whether all other files are listed one by one."""
     base = os.fsencode(root)
     empty: list[bytes] = []
     is_all = True
     for item in names(listing):
-        if not item.startswith(b"? "):
-            continue
-        if not item.endswith(b"/"):
-            is_all = False
-        elif not _is_repository(root, item[2:-1]):
+        if item.startswith(b"? ") and item.endswith(b"/") and not _is_repository(root, item[2:-1]):
             for where, folders, files in os.walk(base + b"/" + item[2:-1]):
                 is_all = is_all and not files and not any(os.path.islink(where + b"/" + f) for f in folders)  # noqa: PTH114
                 if not folders and not files:

@@ -34,15 +34,16 @@ from ralph.host.git.commits import candidate_tree, commit_message, commit_story
 from ralph.host.git.config_files import Tampering
 from ralph.host.git.ignored import KeepIgnored, losses
 from ralph.host.git.locks import clear_stale_locks
+from ralph.host.git.loose import NotLoose
 from ralph.host.git.nested import look_inside
-from ralph.host.git.objects import changes
+from ralph.host.git.objects import TreeEntry, changes, tree_with
 from ralph.host.git.refs import repair_packed_refs
 from ralph.host.git.repo import Repo, RepositoryReplaced, is_in_place, still_the_same
 from ralph.host.git.rescue import drop, find, keep_uncommitted, roll_back, save
 from ralph.host.git.restore import repair_head, restore_lost, restore_some
 from ralph.host.git.shadow import shadow_of
 from ralph.host.git.situation import in_progress, phrase, situation
-from ralph.host.git.snapshot import LARGEST_FILE, snapshot, snapshot_tree
+from ralph.host.git.snapshot import LARGEST_FILE, file_entry, snapshot, snapshot_tree
 from ralph.host.git.swap import swap_back, swapped
 from ralph.host.process.signals import StopSignal
 
@@ -79,13 +80,10 @@ class GitWorkTree:
         self._ignored = ""
         self._is_nobody_told = False
         self._is_unsigned_told = False
-        self._inspected = ""
-        """The tree in the private index."""
         self._known: dict[str, bool] = {}
         """Ralph's own files → whether git tracks them."""
 
     def checkpoint(self) -> dict[str, Any]:
-        self._inspected = ""
         self._sessions = []
         self._times.start()
         if self._trace.is_file():
@@ -119,7 +117,6 @@ class GitWorkTree:
         tampering = undo_tampering(self._repo, before, self._index)
         repair_head(self._repo, before)  # git reads nothing before that
         repair_packed_refs(self._repo)
-        self._inspected = ""
         others = OtherChanges(self._repo, self._index, before, self._timed_sessions(), self._trace)
         found = others.adopted(is_ours, files=files)
         checkpoint = checkpoint if found.checkpoint is before else msgspec.to_builtins(found.checkpoint)
@@ -151,7 +148,6 @@ class GitWorkTree:
         self._unlock(before)
         lost = restore_lost(self._repo, before, self._index)
         found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
-        self._inspected = found.tree
         pin_tree(self._repo, self._index, "work", found.tree)
         changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
         committed = agent_commits(self._repo, before)
@@ -197,7 +193,6 @@ class GitWorkTree:
     @contextlib.contextmanager
     def kept(self, checkpoint: dict[str, Any], name: str, paths: Sequence[bytes]) -> Iterator[None]:
         """While other versions of these files are in place: if the loop is killed, the rescue ref has the work."""
-        self._inspected = ""  # the private index sees the other versions
         listed = json.dumps([os.fsdecode(path) for path in paths])
         saved = save(self._repo, name, self._index, _checkpoint(checkpoint), f"{_SWAPPED}\n\n{listed}")
         yield
@@ -243,7 +238,6 @@ class GitWorkTree:
         return PutBack((*kept.paths, *hidden.paths), kept.ref or hidden.ref, hidden.left)
 
     def _put_back(self, before: Checkpoint, is_wanted: Callable[[str], bool], name: str) -> PutBack:
-        self._inspected = ""
         now = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
         paths = {change.path for change in changes(self._repo, before.tree, now.tree)}
         if not any(map(is_wanted, {*paths, *map(printable, now.nested)})):
@@ -268,11 +262,9 @@ class GitWorkTree:
 
     def tree(self) -> str:
         still_the_same(self._repo)
-        self._inspected = ""
         return snapshot_tree(self._repo, self._index)
 
     def roll_back(self, checkpoint: dict[str, Any], name: str, message: str, leave: Sequence[Path] = ()) -> RolledBack:
-        self._inspected = ""
         self._swap_back(name)
         left = [os.fsencode(os.path.relpath(path, self._repo.root)) for path in leave]
         done = roll_back(self._repo, name, self._index, _checkpoint(checkpoint), message, leave=left)
@@ -346,17 +338,21 @@ class GitWorkTree:
         paths = self._seen_by_git((tree, before), extra)
         if not paths:
             return tree
+        with contextlib.suppress(NotLoose):
+            return tree_with(self._repo, tree, {path: self._entry(path) for path in paths})
         shadow = shadow_of(self._repo, self._index)
-        index = self._index
-        if tree != self._inspected:
-            # After a crash the private index may hold any tree; otherwise it holds this one.
-            index = self._index.with_name(f"{self._index.name}.settled")
-            index.unlink(missing_ok=True)
-            git(shadow, "read-tree", tree, index=index)
+        index = self._index.with_name(f"{self._index.name}.settled")
+        index.unlink(missing_ok=True)
+        git(shadow, "read-tree", tree, index=index)
         # The agent may have replaced one of them with a folder; `--replace` lets the file replace it again.
         listed = b"".join(path + b"\0" for path in paths)
         git(shadow, "update-index", "-z", "--add", "--replace", "--stdin", index=index, stdin=listed)
         return line(git(shadow, "write-tree", index=index))
+
+    def _entry(self, path: bytes) -> TreeEntry:
+        if (entry := file_entry(self._repo, path)) is None:
+            raise NotLoose
+        return TreeEntry(*entry)
 
     def _seen_by_git(self, trees: Sequence[str], extra: Sequence[Path]) -> list[bytes]:
         """The paths that are in one of the trees: an agent may have removed the plan itself."""
