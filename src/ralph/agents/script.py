@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from pathlib import Path
 from typing import Any, NoReturn
@@ -13,13 +12,14 @@ from msgspec import Struct
 from ralph.agents.acts import ACTIONS, Action
 from ralph.config.document import Mapping, Node, Scalar, Sequence, decode, describe, parse
 from ralph.core.errors import ConfigError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Mode
 from ralph.core.problems import Place, Problem
 
 ANY = "*"
 _KEYS = ("acts", "model", "pace", "setup", "stories")
 _MODES = tuple(mode.value for mode in Mode)
-_TYPE_ERROR = re.compile(r"Expected `(.+)`, got `(.+?)`(?: - at `\$\.(.+)`)?")
+_TYPE_ERROR = lazy_pattern(r"Expected `(.+)`, got `(.+?)`(?: - at `\$\.(.+)`)?")
 
 
 class Step(Struct, frozen=True):

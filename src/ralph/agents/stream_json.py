@@ -6,7 +6,6 @@ process, and the reason of a failure is in an earlier event.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from typing import Any
@@ -33,6 +32,7 @@ from ralph.core.agent import (
     Trouble,
     Usage,
 )
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import one_line
 
 
@@ -103,7 +103,7 @@ def classify(failure: Failure) -> Trouble:
     return Trouble.OTHER
 
 
-_TYPE = re.compile(rb'\{"type":"(\w+)"')
+_TYPE = lazy_pattern(rb'\{"type":"(\w+)"')
 _TYPES = frozenset({b"system", b"assistant", b"user", b"rate_limit_event", b"result"})
 _CHANGING = frozenset({"Bash", "Edit", "MultiEdit", "NotebookEdit", "Write"})
 _SAFETY = "safetyCheck"
@@ -111,7 +111,7 @@ _SAFETY = "safetyCheck"
 _MOST_DENIALS = 200
 _MOST_OPEN = 256
 _DETAIL = 300
-_HOOK_ERROR = re.compile(r"^PreToolUse:\w+ hook error: ")
+_HOOK_ERROR = lazy_pattern(r"^PreToolUse:\w+ hook error: ")
 _RETURNED = 4000
 """Characters kept of a tool's output."""
 _LARGEST_ANSWER = 200_000

@@ -27,7 +27,6 @@ from ralph.cli.output import (
     warn,
 )
 from ralph.cli.plain_view import PlainView
-from ralph.cli.summary import print_summary
 from ralph.config.keys import BUILD_VARIABLES
 from ralph.core.errors import SetupError, UsageError
 from ralph.core.events import AgentStarted, Record, RunStarted, WaitStarted
@@ -227,6 +226,8 @@ def _carry_out(args: Namespace, prepared: Launched, *, asks: bool, first: Listen
             ended = launch(prepared, caller)
     with lost_output():  # the run is over, and its result does not depend on its output
         if not args.json:
+            from ralph.cli.summary import print_summary  # only now: the agents should not wait for it
+
             left = read_clone(plan_state(prepared.ref, os.environ))
             print_summary(state, tally.figures(), left.branch if left else "")
         if STASHED in told:

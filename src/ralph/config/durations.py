@@ -5,10 +5,11 @@ A number without a unit is an error, because it is easily read as the other unit
 
 from __future__ import annotations
 
-import re
 from typing import Annotated
 
 from msgspec import Meta
+
+from ralph.core.lazy_pattern import lazy_pattern
 
 Duration = Annotated[float, Meta(extra={"form": "duration"})]
 
@@ -26,9 +27,9 @@ EXPECTED = "a duration such as 90s, 90m or 1h30m"
 LONGEST = 366 * 86_400
 
 _NUMBER = r"[0-9]{1,9}(?:\.[0-9]{1,9})?"
-_BARE = re.compile(r"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,9})?")  # a leading zero may be meant as octal
-_PART = re.compile(rf"({_NUMBER})(ms|h|m|s)")
-_WHOLE = re.compile(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
+_BARE = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,9})?")  # a leading zero may be meant as octal
+_PART = lazy_pattern(rf"({_NUMBER})(ms|h|m|s)")
+_WHOLE = lazy_pattern(rf"(?:{_NUMBER}h)?(?:{_NUMBER}m)?(?:{_NUMBER}s)?(?:{_NUMBER}ms)?")
 PATTERN = f"^(?:0|{_WHOLE.pattern})$"
 _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 0.001}
 

@@ -10,11 +10,12 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.agent import Tokens
+from ralph.core.lazy_pattern import lazy_pattern
 
-_VENDOR = re.compile(
+_VENDOR = lazy_pattern(
     r"^(?:[a-z]{2,6}\.)?(?:anthropic|openai|azure|bedrock|vertex_ai|openrouter|google|gemini)[./]", re.IGNORECASE
 )
-_VERSION = re.compile(
+_VERSION = lazy_pattern(
     r"(?:-\d{8}|-\d{4}-\d{2}-\d{2}|@\d{8}|@latest|-latest|-v\d+(?::\d+)?|:\d+|\[\d+[km]\])$", re.IGNORECASE
 )
 """The suffix of a name that marks an edition of the same model."""

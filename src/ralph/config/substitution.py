@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-_REFERENCE = re.compile(r"\$\$\{|\$\{([^}]*)(\}?)")
-_NAME = re.compile(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
+from ralph.core.lazy_pattern import lazy_pattern
+
+_REFERENCE = lazy_pattern(r"\$\$\{|\$\{([^}]*)(\}?)")
+_NAME = lazy_pattern(r"([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 
 
 class Unresolved(Exception):

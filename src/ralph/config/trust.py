@@ -178,14 +178,14 @@ def by_source(commands: Iterable[NamedCommand]) -> dict[str, Commands]:
 
 def check_trust(record: Record, commands: Sequence[NamedCommand]) -> Verdict:
     """Trusted if each file defines exactly the commands that were trusted for it."""
-    from difflib import unified_diff  # rarely needed
-
     difference: list[str] = []
     status = Status.TRUSTED
     for source, listed in by_source(commands).items():
         agreed = record.sources.get(source)
         if agreed is not None and agreed.fingerprint == fingerprint(listed):
             continue
+        from difflib import unified_diff  # rarely needed
+
         if status is not Status.CHANGED:
             status = Status.NEW if agreed is None else Status.CHANGED
         before = sorted({str(c) for c in agreed.commands}) if agreed else []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping as Env
 from typing import Any, Final, NoReturn
@@ -14,13 +13,14 @@ from ralph.config.document import Mapping, Node, Scalar, Sequence, describe
 from ralph.config.keys import ALIASES, default_of, nearest_hint, options
 from ralph.config.schema import Check
 from ralph.config.substitution import Unresolved, has_references, substitute
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.problems import Place, Problem
 
 LARGEST = 1_000_000_000
 _TRUTH = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]{0,17})")
-_NUMBER = re.compile(r"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,9})?")
-_BETWEEN_COMMAS = re.compile(r"(?:[^,(]|\([^)]*\)?)+")
+_INTEGER = lazy_pattern(r"[-+]?(?:0|[1-9][0-9]{0,17})")
+_NUMBER = lazy_pattern(r"(?:0|[1-9][0-9]{0,8})(?:\.[0-9]{1,9})?")
+_BETWEEN_COMMAS = lazy_pattern(r"(?:[^,(]|\([^)]*\)?)+")
 _FORMS = {"words": "a list of strings, or one string with commas", "argv": "a command line, or a list of strings"}
 
 

@@ -7,10 +7,11 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.paths_in_text import paths_in
 from ralph.core.plan import Story
 
-_WILD = re.compile(r"[*?\[]")
+_WILD = lazy_pattern(r"[*?\[]")
 _ANY = "**"
 
 

@@ -22,11 +22,12 @@ taken off a branch: the run stops and asks.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from enum import StrEnum
 
 from msgspec import Struct
+
+from ralph.core.lazy_pattern import lazy_pattern
 
 _EARLY = 0.5
 _LATE = 1.0
@@ -34,7 +35,7 @@ _LATE = 1.0
 _COARSE = 0.05
 """File systems round the time of a write."""
 _READING = frozenset({"Read", "Grep", "Glob", "LS", "TodoWrite", "NotebookRead", "WebFetch", "WebSearch"})
-_STAYS = re.compile(r"(?<![&>])&(?![&>])|\b(?:nohup|setsid|disown|daemon\w*|tmux|screen|systemd-run|at|batch)\b")
+_STAYS = lazy_pattern(r"(?<![&>])&(?![&>])|\b(?:nohup|setsid|disown|daemon\w*|tmux|screen|systemd-run|at|batch)\b")
 """A command that may leave a process running after the call has returned."""
 
 

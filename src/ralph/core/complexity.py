@@ -7,15 +7,16 @@ from enum import StrEnum
 
 from msgspec import Struct
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Story
 
-_HARD = re.compile(
+_HARD = lazy_pattern(
     r"\b(?:migrat\w+|concurren\w+|parallel\w*|async\w*|thread\w*|race|deadlock\w*|distribut\w+|transaction\w*|security|"
     r"auth\w*|encrypt\w*|permission\w*|architect\w+|refactor\w*|redesign\w*|rewrite|protocol\w*|pars(?:er|ing)|compiler|"
     r"scheduler|cache invalidation|performance|optimi[sz]\w+|back-?ward[s -]?compatib\w+|real[- ]?time|algorithm\w*)\b",
     re.IGNORECASE,
 )
-_EASY = re.compile(
+_EASY = lazy_pattern(
     r"\b(?:typo\w*|rename|wording|copy text|comment\w*|readme|documentation|docs?|changelog|label|colou?r|bump|"
     r"log line)\b",
     re.IGNORECASE,

@@ -12,6 +12,8 @@ import hashlib
 import re
 from collections.abc import Iterable, Mapping
 
+from ralph.core.lazy_pattern import lazy_pattern
+
 _ALLOWED = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TERM", "COLORTERM", "NO_COLOR",
     "TMPDIR", "TEMP", "TMP", "PWD", "EDITOR", "SSL_CERT_FILE", "SSL_CERT_DIR", "NODE_EXTRA_CA_CERTS",
@@ -35,12 +37,12 @@ NEVER_ASK = {
     "DEBIAN_FRONTEND": "noninteractive", "PIP_NO_INPUT": "1",
 }  # fmt: skip
 """Keep whatever an agent or a check starts from waiting for a person: an editor, a pager, a password prompt."""
-_SECRET = re.compile(
+_SECRET = lazy_pattern(
     r"(?:^|_)(?:KEY|PASS|PWD|CREDS|AUTH|DSN|PAT)(?:_|$)"
     r"|TOKEN(?!S|IZER)|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIAL|API_?KEY|PRIVATE_?KEY|WEBHOOK",
     re.IGNORECASE,
 )
-_WITH_PASSWORD = re.compile(r"://[^/\s:@]*:([^/\s@]+)@")
+_WITH_PASSWORD = lazy_pattern(r"://[^/\s:@]*:([^/\s@]+)@")
 _LONG = 20
 
 

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec import Struct
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import clean, one_line
 
 LONGEST = 600
@@ -23,11 +24,11 @@ LONGEST = 600
 _SHORT_COMMIT = 9
 _LONGEST_STORY = 60
 _NOT_ACCEPTED = "not accepted"
-_TAG = re.compile(
+_TAG = lazy_pattern(
     r"\s+\((?:(?P<story>[^()]{1,80}?), )?(?P<date>\d{4}-\d\d-\d\d)"
     r"(?:, (?P<commit>[0-9a-f]{7,64}))?(?P<mark>, not accepted)?\)$"
 )
-_WORD = re.compile(r"[^\W_]+(?:[-_./:'][^\W_]+)*")
+_WORD = lazy_pattern(r"[^\W_]+(?:[-_./:'][^\W_]+)*")
 _SMALL = (
     "a an and are as at be by do does for from has have here in is it its of on or so that the their them then there "
     "they this to was we were when which will with you your"
@@ -149,24 +150,24 @@ def _worth(learning: Learning) -> tuple[bool, bool]:
 PATTERNS = "Codebase Patterns"
 LOOP = "loop: "
 """Prefix of Ralph's own remarks among the learnings: a verdict is not a learning."""
-_BULLET = re.compile(r"([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
-_HEADING = re.compile(r"#{1,6}(?:[ \t]|$)")
-_PATTERNS = re.compile(r"#{1,6}[ \t]+codebase patterns\b", re.IGNORECASE)
-_LABEL = re.compile(r"[ \t]*(?:#{1,6}[ \t]+)?(?:\*\*)?(?:learnings?|learned)(?:\*\*)?[ \t]*:?(?:\*\*)?[ \t]*", re.I)
-_LEARNED = re.compile(
+_BULLET = lazy_pattern(r"([ \t]*)(?:[-*+]|\d{1,3}[.)])[ \t]+(.*)")
+_HEADING = lazy_pattern(r"#{1,6}(?:[ \t]|$)")
+_PATTERNS = lazy_pattern(r"#{1,6}[ \t]+codebase patterns\b", re.IGNORECASE)
+_LABEL = lazy_pattern(r"[ \t]*(?:#{1,6}[ \t]+)?(?:\*\*)?(?:learnings?|learned)(?:\*\*)?[ \t]*:?(?:\*\*)?[ \t]*", re.I)
+_LEARNED = lazy_pattern(
     r"(?:\*\*)?(?:learnings?(?: for [a-z ]{1,40})?|learned)(?:\*\*)?:(?:\*\*)?[ \t]*(.*)", re.IGNORECASE
 )
 """In a bullet: one learning or, if nothing follows, the heading of those nested in it."""
-_FIELD = re.compile(r"(?:- )?(Story|Date|When):[ \t]*(\S*)")
-_RULE = re.compile(r"[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*")
-_ENTRY = re.compile(r"#{2,6}(?:[ \t\r]|$)|[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t\r]*$")
+_FIELD = lazy_pattern(r"(?:- )?(Story|Date|When):[ \t]*(\S*)")
+_RULE = lazy_pattern(r"[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t]*")
+_ENTRY = lazy_pattern(r"#{2,6}(?:[ \t\r]|$)|[ \t]*(?:-{3,}|\*{3,}|_{3,})[ \t\r]*$")
 """Marks the end of a log's beginning or of its curated section."""
-_PLACEHOLDER = re.compile(r"\(.*\)|<.*>|\.\.\.|…|none\.?|n/a", re.IGNORECASE)
+_PLACEHOLDER = lazy_pattern(r"\(.*\)|<.*>|\.\.\.|…|none\.?|n/a", re.IGNORECASE)
 _BULLETS = frozenset("-*+0123456789")
 _TELLING = frozenset("#*-_SDWLl \t")
 """Prefixes of lines that introduce learnings or name their story."""
 _PREFACE = "What one iteration found out and the next ones should know."
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+_COMMENT = lazy_pattern(r"<!--.*?-->", re.DOTALL)
 
 
 class _Item(Struct):

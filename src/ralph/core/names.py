@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from ralph.core.errors import UsageError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import clean, one_line
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = lazy_pattern(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _LONGEST = 100
 _LONGEST_PART = 255
 _WINDOWS = frozenset({"con", "prn", "aux", "nul"} | {f"{d}{n}" for d in ("com", "lpt") for n in "123456789¹²³"})

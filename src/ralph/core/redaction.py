@@ -17,6 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
+from ralph.core.lazy_pattern import lazy_pattern
+
 
 class Shape(NamedTuple):
     prefixes: str
@@ -127,7 +129,7 @@ _MASK = MASK.encode()
 _RUN = 20
 _BASE64 = bytes(97 if (code < 128 and chr(code).isalnum()) or code in b"+/" else 32 for code in range(256))
 _A_RUN = b"a" * _RUN
-_COLOUR = re.compile(rb"[0-9;]{0,8}m")
+_COLOUR = lazy_pattern(rb"[0-9;]{0,8}m")
 _CLASSES = bytes(97 if (code < 128 and chr(code).isalnum()) or code in b"_-" else 32 for code in range(256))
 _REACH = 64
 """How far before a run the beginning of a token is looked for."""
@@ -145,7 +147,7 @@ _MARKED = (
 _A_BLOB = b"a" * 2000
 _HEAD = 400
 """Bytes of an image or archive in base64 that are compared."""
-_OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+_OBJECT_ID = lazy_pattern(r"[0-9a-f]{40}|[0-9a-f]{64}")
 _HELD = 16 * 1024
 """Bytes of an unfinished line that a stream holds back; no secret is longer."""
 _HELD_FOR_PATTERNS = 4 * 1024 * 1024

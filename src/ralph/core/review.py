@@ -13,6 +13,7 @@ from enum import StrEnum
 import msgspec
 from msgspec import Struct
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import clean
 
 _MOST_ENTRIES = 200
@@ -203,10 +204,10 @@ def close(ledger: Ledger) -> Ledger:
     return Ledger(tuple(_close(entry) if entry.fate is not Fate.REJECTED else entry for entry in ledger.entries))
 
 
-_BULLET = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)")
-_LINE = re.compile(r"(\.[a-z]\w{0,9}):\d+(?:[:-]\d+)?|\b(?:lines?|L)\s*\d+(?:\s*[-–]\s*L?\d+)?\b", re.IGNORECASE)
+_BULLET = lazy_pattern(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+(?=\S)")
+_LINE = lazy_pattern(r"(\.[a-z]\w{0,9}):\d+(?:[:-]\d+)?|\b(?:lines?|L)\s*\d+(?:\s*[-–]\s*L?\d+)?\b", re.IGNORECASE)
 """A line number: `src/cart.py:12`, `line 12`, `lines 3-7`, `L12`."""
-_NAMED = re.compile(r"^(F\d{1,4})\b[:.]?\s*", re.IGNORECASE)
+_NAMED = lazy_pattern(r"^(F\d{1,4})\b[:.]?\s*", re.IGNORECASE)
 
 
 def findings_in(text: str) -> tuple[Finding, ...]:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import hashlib
-import re
 
-_ADDRESS = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://(?:[^@/?#]*@)?([^/?#]*)")
-_REFERENCE = re.compile(r"\$\{[^}]*\}")
+from ralph.core.lazy_pattern import lazy_pattern
+
+_ADDRESS = lazy_pattern(r"([A-Za-z][A-Za-z0-9+.-]*)://(?:[^@/?#]*@)?([^/?#]*)")
+_REFERENCE = lazy_pattern(r"\$\{[^}]*\}")
 _WITH_HOST = frozenset({"http", "https", "json", "jsons", "xml", "xmls", "form", "forms"})
 """Schemes whose first part is a host; for many other services it is a token."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import traceback
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -350,6 +349,8 @@ def with_error(evidence: Evidence, error: Exception, folder: Path) -> Evidence:
     said = str(error)
     if not isinstance(error, RalphError | OSError):
         file = folder / INTERNAL_ERROR
+        import traceback  # only for a bug
+
         write_text(file, redact("".join(traceback.format_exception(error))))
         said = f"an error inside Ralph ({type(error).__name__}: {said}); please report it with {file}"
     return msgspec.structs.replace(evidence, error=one_line(said, _LONGEST_ERROR))

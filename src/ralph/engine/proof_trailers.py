@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from ralph.core.evidence import CheckResult, Evidence
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import one_line
 from ralph.core.verdict import Verdict
 
@@ -28,7 +29,7 @@ _MOST_COMMITS = 50
 _SHORT = 12
 _LONGEST_NAME = 100
 _WORDS = {(True, True): "passed", (True, False): "failed", (False, True): "passed,allowed", (False, False): "allowed"}
-_LINE = re.compile(
+_LINE = lazy_pattern(
     r"(?P<word>passed|failed|passed,allowed|allowed) exit=(?P<code>-?\d+|none) time=(?P<seconds>[\d.]+)s"
     r" output=(?P<digest>[0-9a-f]+|none) (?P<name>.+)"
 )

@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from ralph.core.errors import SetupError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import one_line
 from ralph.host.process.start import run
 from ralph.host.removal import remove_tree
@@ -20,7 +21,7 @@ from ralph.host.removal import remove_tree
 _TIMEOUT = 600.0
 _LARGEST_TEXT = 1024 * 1024
 _PROGRAMS = (b"bin", b".bin", b"Scripts")
-_TEXTS = re.compile(rb"pyvenv\.cfg|direct_url\.json|__editable__.*\.py|.*\.(?:pth|egg-link)|\.modules\.yaml")
+_TEXTS = lazy_pattern(rb"pyvenv\.cfg|direct_url\.json|__editable__.*\.py|.*\.(?:pth|egg-link)|\.modules\.yaml")
 _CACHES = (b"__pycache__", b".cache", b".vite", b".vite-temp", b".vitest")
 
 

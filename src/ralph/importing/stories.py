@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import BadData, PlanError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.ports import PlanRef
 from ralph.core.problems import Place, Problem, Severity
@@ -106,8 +106,8 @@ def write_imports(ref: PlanRef, env: Mapping[str, str], record: Mapping[str, str
     write_bytes(path, msgspec.json.format(msgspec.json.encode(record), indent=1) + b"\n")
 
 
-_SOURCE = re.compile(r"(?:^|\s)Source: (\S+)")
-_TRAILING = re.compile(r"([0-9]+)\Z")
+_SOURCE = lazy_pattern(r"(?:^|\s)Source: (\S+)")
+_TRAILING = lazy_pattern(r"([0-9]+)\Z")
 _MEDIUM = 3
 
 

@@ -87,6 +87,8 @@ def recent_learnings(memory: Memory) -> tuple[Learning, ...]:
 
 
 def learnings_in(memory: Memory, text: str) -> tuple[Learning, ...]:
+    if not text.strip():
+        return ()
     return in_log(text) if memory.is_log else in_notes(text)
 
 

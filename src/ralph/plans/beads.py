@@ -6,7 +6,6 @@ A spec and its beads agree if a step is ticked exactly when its bead is closed.
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import Path
@@ -16,6 +15,7 @@ import msgspec
 from msgspec import Struct
 
 from ralph.core.errors import BadData, SetupError, UsageError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Plan
 from ralph.core.text import one_line
 from ralph.host.process import start as proc
@@ -26,7 +26,7 @@ FOLDER = ".beads"
 EXPORT = ".beads/issues.jsonl"
 """The part of the beads that git tracks; the database beside it is ignored."""
 STATUSES = ("open", "in_progress", "blocked", "deferred", "closed")
-_ID = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*")
+_ID = lazy_pattern(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)+(?:\.[0-9]+)*")
 _AT_ONCE = 50
 
 

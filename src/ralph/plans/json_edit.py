@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from ralph.core.changes import AddStory, Change, MoveStory, RemoveStory, SetFields
 from ralph.core.errors import IllegalChange, PlanError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Story
 from ralph.core.text import one_line
 from ralph.plans.integrity import checked_fields, problems_of, prove_written
@@ -199,7 +200,7 @@ def _same(pairs: Iterable[tuple[Any, Any]]) -> int:
 _CLAIMS = ("passes", "status", "reviewStatus", "reviewCount", "reviewFeedback", "notes")
 _TRUE, _FALSE = ("true", "yes", "done", "complete", "completed", "passed", "1"), ("false", "no", "todo", "0", "")
 _DONE = ("complete", "completed", "passed", "finished", "closed")
-_LAST_COMMA = re.compile(r",(?=\s*[}\]])")
+_LAST_COMMA = lazy_pattern(r",(?=\s*[}\]])")
 
 
 def salvage(source: bytes, before: bytes, form: Format[D, S]) -> bytes | None:

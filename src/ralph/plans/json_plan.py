@@ -21,6 +21,7 @@ import msgspec
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from ralph.core.errors import BadData, PlanError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import EXAMPLE_TITLE, Plan, State, Story
 from ralph.core.problems import Place, Problem
 from ralph.core.text import one_line
@@ -28,9 +29,9 @@ from ralph.plans.integrity import decode_utf8, problems_of
 from ralph.plans.json_text import BOM, Locator, Path, show_path
 
 LARGEST_COUNT = 10**9
-_NUMBER_OR_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"|(-?[0-9][-+.0-9eE]*+|NaN|-?Infinity)', re.DOTALL)
-_SURROGATE = re.compile("[\ud800-\udfff]")
-_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_NUMBER_OR_STRING = lazy_pattern(r'"(?:[^"\\]|\\.)*+"|(-?[0-9][-+.0-9eE]*+|NaN|-?Infinity)', re.DOTALL)
+_SURROGATE = lazy_pattern("[\ud800-\udfff]")
+_SURROGATE_ESCAPE = lazy_pattern(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _NO_NUMBERS = ("NaN", "Infinity")
 _MOST_DIGITS = 4000  # Python itself stops at 4300
 _RESTORE = "restore the file from git, or fix it by hand"

@@ -16,16 +16,18 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Raw, Struct
 
+from ralph.core.lazy_pattern import lazy_pattern
+
 BOM = b"\xef\xbb\xbf"
 Path = tuple[str | int, ...]
 
 _STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-_SPACE = re.compile(rb"[ \t\r\n]*+")
-_COMMA = re.compile(rb"[ \t\r\n]*+,[ \t\r\n]*+")
-_KEY = re.compile(rb"(%s)[ \t\r\n]*+:[ \t\r\n]*+" % _STRING, re.DOTALL)
-_SCALAR = re.compile(rb"%s|[^ \t\r\n,\]}]++" % _STRING, re.DOTALL)
-_TO_BRACKET = re.compile(rb'[^"\[\]{}]*+(?:%s[^"\[\]{}]*+)*+([\[\]{}])' % _STRING, re.DOTALL)
-_NON_ASCII_ESCAPE = re.compile(rb"\\u(?!00[0-7])[0-9a-fA-F]{4}")
+_SPACE = lazy_pattern(rb"[ \t\r\n]*+")
+_COMMA = lazy_pattern(rb"[ \t\r\n]*+,[ \t\r\n]*+")
+_KEY = lazy_pattern(rb"(%s)[ \t\r\n]*+:[ \t\r\n]*+" % _STRING, re.DOTALL)
+_SCALAR = lazy_pattern(rb"%s|[^ \t\r\n,\]}]++" % _STRING, re.DOTALL)
+_TO_BRACKET = lazy_pattern(rb'[^"\[\]{}]*+(?:%s[^"\[\]{}]*+)*+([\[\]{}])' % _STRING, re.DOTALL)
+_NON_ASCII_ESCAPE = lazy_pattern(rb"\\u(?!00[0-7])[0-9a-fA-F]{4}")
 
 
 def decode_object(text: bytes | str) -> dict[str, Any] | None:

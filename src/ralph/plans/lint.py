@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 from ralph.core.areas import bad_area
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import EXAMPLE_TITLE, Plan, Story
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.review import NO_REVIEW
@@ -71,7 +72,7 @@ MOST_CRITERIA = 8
 MOST_SENTENCES = 3
 MOST_WORDS = 400
 """In description and criteria. Three sentences can be as long as a book."""
-_EXAMPLES = re.compile(
+_EXAMPLES = lazy_pattern(
     re.escape(EXAMPLE_TITLE)
     + r"|Replace this example (?:with|by) your first (?:story|task|step)|And this one (?:with|by) the next;"
 )

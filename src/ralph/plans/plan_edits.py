@@ -10,10 +10,11 @@ import msgspec
 
 from ralph.core.changes import AddStory, Change, MoveStory, SetFields, position
 from ralph.core.errors import IllegalChange
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Order, Plan, State, Story
 from ralph.core.review import NO_REVIEW
 
-_NUMBERED = re.compile(r"(.*?)([0-9]+)", re.DOTALL)
+_NUMBERED = lazy_pattern(r"(.*?)([0-9]+)", re.DOTALL)
 
 
 def next_id(taken: Iterable[str], first: str = "US-001", *, like: str = "") -> str:

@@ -9,12 +9,13 @@ from glob import glob
 from pathlib import Path
 
 from ralph.core.errors import SetupError, UsageError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.names import safe_name
 from ralph.core.ports import Layout, PlanRef, Traits
 from ralph.core.registry import Registry
 
 RESERVED = frozenset({"archive", "configs", "locks", "logs", "prompts", "runs", "specs", "worktrees"})
-_PRD = re.compile(r"prd-[0-9]+", re.IGNORECASE)
+_PRD = lazy_pattern(r"prd-[0-9]+", re.IGNORECASE)
 
 
 def feature_name(name: str) -> str:

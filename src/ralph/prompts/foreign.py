@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import clean, one_line
 
-_FENCE = re.compile(r"^ {0,3}(`{3,})(.*)$")
-_MARKUP = re.compile(r"^[ \t]*(?:#{1,6}(?:\s|$)|`{3}|~{3}|<[!/a-z]|[=_*-]{3,}[ \t]*$)", re.IGNORECASE | re.MULTILINE)
+_FENCE = lazy_pattern(r"^ {0,3}(`{3,})(.*)$")
+_MARKUP = lazy_pattern(r"^[ \t]*(?:#{1,6}(?:\s|$)|`{3}|~{3}|<[!/a-z]|[=_*-]{3,}[ \t]*$)", re.IGNORECASE | re.MULTILINE)
 """A heading, a fence, a tag, an underline or a rule: what gives a prompt its structure."""
 
 

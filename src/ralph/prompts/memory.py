@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from msgspec import Struct
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.learning import Learning, written
 from ralph.core.plan import Story
 from ralph.core.text import estimate_tokens
 
-_PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
-_PATH = re.compile(r"(?<![\w.-])[\w.-]+(?:/[\w.-]+)+|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,9}\b")
+_PARTS = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
+_PATH = lazy_pattern(r"(?<![\w.-])[\w.-]+(?:/[\w.-]+)+|(?<![\w-])[\w-]+\.[A-Za-z]\w{0,9}\b")
 """Only from the beginning of a word on: a very long word would otherwise be tried from each of its letters."""
 _SMALL = (
     "a an and are as at be by can do does for from has have if in is it its must no not of on or should so that the "

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from msgspec import Struct
 
 from ralph.core.history import PREVIOUS_SESSION
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.learning import Learning
 from ralph.core.plan import Mode, Story
 from ralph.core.ports import Prompt, Traits
@@ -35,8 +35,8 @@ _SESSION = {
     Mode.REVIEW: "This session is a review: judge the change and edit nothing. A later session fixes what you find.",
     Mode.FIX: "This session answers a review: fix every finding, or reject it with a reason.",
 }
-_STORY_PLACE = re.compile(r"\{\{-?\s*STORY\s*-?\}\}")
-_SHELL_VARIABLE = re.compile(
+_STORY_PLACE = lazy_pattern(r"\{\{-?\s*STORY\s*-?\}\}")
+_SHELL_VARIABLE = lazy_pattern(
     r"\$(?:\{(RALPH_ITERATION|RALPH_MAX_ITERATIONS)\}|(RALPH_ITERATION|RALPH_MAX_ITERATIONS)\b)"
 )
 

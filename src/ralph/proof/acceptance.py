@@ -10,17 +10,18 @@ from msgspec import Struct
 
 from ralph.config.checks import ChosenCheck
 from ralph.core.evidence import CheckResult
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.proof import Tests
 from ralph.core.text import one_line, plural
 from ralph.proof.files import is_collected
 from ralph.proof.values import FEW, Ran, named
 
-_BROKEN = re.compile(
+_BROKEN = lazy_pattern(
     r"\b(?:SyntaxError|IndentationError|TabError)\b|\bfixture '.*' not found|Unexpected token|syntax error"
     r"|error: expected |: expected (?:declaration|statement|operand|';')"
 )
 """What runners print about a test file that is itself wrong."""
-_MESSAGE = re.compile(
+_MESSAGE = lazy_pattern(
     r"^E\s|^(?:FAILED|ERROR)\s|\b\w*(?:Error|Exception|Failure)\b|\b(?:expected|actual|received|got|want|panicked|"
     r"assert(?:ion)?|not equal|mismatch)\b|^\s*(?:left|right):|^\s*[+-]\s+\S",
     re.IGNORECASE,

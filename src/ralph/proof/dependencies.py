@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -86,8 +85,10 @@ def _dependency_part(name: str, data: bytes) -> bytes:
             package = msgspec.json.decode(data, type=dict[str, object])
             return msgspec.json.encode({key: package.get(key) for key in _DEPENDENCY_KEYS}, order="sorted")
         if name == "pyproject.toml":
+            import tomllib  # most runs need no TOML before the first session
+
             return _of_pyproject(tomllib.loads(data.decode()))
-    except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, TypeError):
+    except (msgspec.DecodeError, ValueError, TypeError):  # neither JSON nor TOML
         pass
     return data
 

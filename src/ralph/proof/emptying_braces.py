@@ -9,11 +9,13 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-_GO_TOKENS = re.compile(
+from ralph.core.lazy_pattern import lazy_pattern
+
+_GO_TOKENS = lazy_pattern(
     rb"""(?P<space>\s+|//[^\n]*|/\*.*?\*/)|"(?:[^"\\\n]|\\.)*"|`[^`]*`|'(?:[^'\\\n]+|\\.[^'\n]*)'|[\w\x80-\xff]+|<-|\.\.\.|.""",
     re.DOTALL,
 )
-_RUST_TOKENS = re.compile(
+_RUST_TOKENS = lazy_pattern(
     rb"""(?P<space>\s+|//[^\n]*)|(?P<comment>/\*)|[bc]?r(?P<hashes>\#*)".*?"(?P=hashes)|[bc]?"(?:[^"\\]|\\.)*"
     |b?'(?:[^'\\\n\x80-\xff]|[\xc0-\xff][\x80-\xbf]+|\\[^u\n][^'\n]*|\\u\{[^}']*\})'|'?(?:r\#)?[\w\x80-\xff]+|->|=>|.""",
     re.DOTALL | re.VERBOSE,
@@ -122,11 +124,11 @@ def _tokens(source: _Source, function: _Function) -> bytes:
     return b"\0".join(token.text for token in source.tokens[function.start : end])
 
 
-_REFUSAL = re.compile(
+_REFUSAL = lazy_pattern(
     rb"(?:throw|panic)\W.{0,200}?(?:not implemented|unimplemented|todo)|todo!|unimplemented!", re.I | re.S
 )
 """A statement with which a function says that it does nothing yet."""
-_RETURN = re.compile(rb"(?:return\s+)?((?:(?:Some|Ok)\()?[\w.]+\)?(?:,\s*[\w.]+)*)\s*;?")
+_RETURN = lazy_pattern(rb"(?:return\s+)?((?:(?:Some|Ok)\()?[\w.]+\)?(?:,\s*[\w.]+)*)\s*;?")
 _CONSTANTS = frozenset({b"Some", b"Ok", b"None", b"nil", b"true", b"false"})
 
 
@@ -285,7 +287,7 @@ def _import_names(path: bytes) -> set[bytes]:
 # Rust
 
 _MODIFIERS = frozenset({b"pub", b"const", b"async", b"unsafe", b"extern", b"default", b"safe"})
-_HAS_DEFAULT = re.compile(
+_HAS_DEFAULT = lazy_pattern(
     rb"(bool|[iu](8|16|32|64|128|size)|f32|f64|char|String|&('\w+\s+)?str|(Option|Vec)<.*>)", re.DOTALL
 )
 

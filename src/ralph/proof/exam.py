@@ -12,6 +12,7 @@ from pathlib import Path
 from msgspec import Struct
 
 from ralph.core.errors import RalphError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Plan, Story
 from ralph.core.ports import Locations, PlanRef
 from ralph.core.text import clean, one_line, plural, without_comments
@@ -36,7 +37,7 @@ _FOCUSED: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"cargo test(?: .*)?"), "cargo test --test {stem}"),
 )
 """Check commands, and how they run one test file."""
-_SHELL = re.compile(r"[;&|<>`$()\n]")
+_SHELL = lazy_pattern(r"[;&|<>`$()\n]")
 _MOST_OUTPUT = 1500
 _MOST_FILES = 10
 TITLE = "Exam: "
@@ -235,8 +236,8 @@ def _sources(root: Path, env: Mapping[str, str]) -> dict[str, bytes]:
 
 
 _LINES = re.MULTILINE
-_SCRIPT = re.compile(r"^(?:export\s+(?!\*).+|module\.exports\b.*|exports\.\w+\s*=.*)", _LINES)
-_JVM = re.compile(r"^\s*public\s+[^=;]+", _LINES)
+_SCRIPT = lazy_pattern(r"^(?:export\s+(?!\*).+|module\.exports\b.*|exports\.\w+\s*=.*)", _LINES)
+_JVM = lazy_pattern(r"^\s*public\s+[^=;]+", _LINES)
 _EXPORTS = {
     **dict.fromkeys(("js", "mjs", "cjs", "jsx", "ts", "mts", "cts", "tsx"), _SCRIPT),
     "go": re.compile(r"^(?:func\s+(?:\([^)]*\)\s*)?[A-Z]|type\s+[A-Z]).*", _LINES),

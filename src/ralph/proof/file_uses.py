@@ -9,20 +9,21 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.proof.file_table import in_test_folder, language_of, name_of
 
-_PYTHON_IMPORT = re.compile(
+_PYTHON_IMPORT = lazy_pattern(
     r"^[ \t]*(?:from[ \t]+(?P<module>[.\w]+)[ \t]+import[ \t]+(?P<names>\([^)]*\)|[^\n#]+)"
     r"|import[ \t]+(?P<plain>[^\n#]+))"
     r"|(?:import_module|__import__|run_module|importorskip)\(\s*[\"'](?P<call>[.\w]+)[\"']",
     re.MULTILINE,
 )
-_QUOTED_IMPORT = re.compile(
+_QUOTED_IMPORT = lazy_pattern(
     r"(?:\bfrom|\bimport|\b(?:require(?:_relative|_once|Actual)?|import|mock|doMock|load"
     r"|include(?:_once)?)\s*\(?)"
     r"\s*[\"'`](?P<target>[^\"'`\n]+)[\"'`]"
 )  # fmt: skip
-_CODE_SUFFIX = re.compile(r"(?:/index|/mod|/__init__)?\.\w+$")
+_CODE_SUFFIX = lazy_pattern(r"(?:/index|/mod|/__init__)?\.\w+$")
 
 
 def text_of(content: bytes | None) -> str:
@@ -96,7 +97,7 @@ def importers(target: str, files: Mapping[str, str]) -> list[str]:
     return [path for path, text in files.items() if does_import(path, text, target)]
 
 
-_LISTS_FOLDER = re.compile(
+_LISTS_FOLDER = lazy_pattern(
     r"\b(?:i?glob|rglob|iterdir|listdir|scandir|walk|readdir(?:Sync)?|ReadDir|WalkDir|Glob)\b|\*\."
 )
 
@@ -115,10 +116,10 @@ def _is_quoted(part: str, text: str) -> bool:
     return re.search(rf"[\"'`/]{re.escape(part)}[\"'`/.]", text) is not None
 
 
-_PLUGIN_LIST = re.compile(
+_PLUGIN_LIST = lazy_pattern(
     r"^[ \t]*pytest_plugins\s*(?::[^=\n]+)?[+=]+\s*(?P<value>[\[(][^\])]*[\])]|[^\n]+)", re.MULTILINE
 )
-_PLUGIN_OPTION = re.compile(
+_PLUGIN_OPTION = lazy_pattern(
     r"(?<![\w-])-p[ =\"',\[\]]*(?!no:)(?P<name>[A-Za-z_][\w.]*)|\bPYTEST_PLUGINS=[\"']?(?P<env>[\w.,]+)"
 )
 
@@ -140,12 +141,12 @@ def is_module(path: str, modules: set[str]) -> bool:
     return any(stem == module or stem.endswith(f".{module}") for module in modules)
 
 
-_SEPARATOR = re.compile(r"&&|\|\||[;\n]|(?<![&>])&(?!&)")
-_INTERPRETER = re.compile(r"(?:python[\d.]*|node|bash|sh|zsh|ksh|dash|ruby|php|perl|deno|tsx|ts-node|bun|source|\.)")
-_PREFIX = re.compile(
+_SEPARATOR = lazy_pattern(r"&&|\|\||[;\n]|(?<![&>])&(?!&)")
+_INTERPRETER = lazy_pattern(r"(?:python[\d.]*|node|bash|sh|zsh|ksh|dash|ruby|php|perl|deno|tsx|ts-node|bun|source|\.)")
+_PREFIX = lazy_pattern(
     r"\w+=.*|env|time|exec|command|sudo|nice|timeout|\d+[smh]?|@|-|!|npx|poetry|uv|pipenv|pdm|hatch|run|if|then|do"
 )
-_OPERAND_OPTION = re.compile(
+_OPERAND_OPTION = lazy_pattern(
     r"-(?:f|c|-config|-file|-makefile|-rcfile|-require|r|-import|-loader|-rootdir|-confcutdir|-config-file)"
 )
 _FILE_TOOLS = frozenset({"test", "[", "[[", "rm", "cp", "mv", "ls", "grep", "wc", "cut", "tail"})

@@ -18,6 +18,7 @@ from ralph.config.checks import ChosenCheck
 from ralph.config.schema import Config
 from ralph.core.environment import child_environment, run_marks
 from ralph.core.evidence import CheckResult
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.ports import PlanRef
 from ralph.core.proof import Tests
 from ralph.host.files import make_folder, read_state, write_bytes
@@ -54,7 +55,7 @@ BUILD_CACHES = frozenset({
 """Ignored folders that stay between candidates: without them a build starts from nothing."""
 _MOST_DEPENDENCY_FILES = 200
 _MOST_NAMED = 20
-_DENIED = re.compile(rb"permission denied|EACCES", re.IGNORECASE)
+_DENIED = lazy_pattern(rb"permission denied|EACCES", re.IGNORECASE)
 
 
 class Ran(Struct, frozen=True):

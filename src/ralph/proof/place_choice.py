@@ -22,6 +22,7 @@ from msgspec import Struct
 from ralph.config.checks import ChosenCheck, set_id
 from ralph.core.environment import child_environment
 from ralph.core.errors import RalphError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.text import one_line
 from ralph.host.git.checkout import remove_abandoned
 from ralph.host.process.enclosure import Enclosure
@@ -50,7 +51,7 @@ from ralph.sandbox.home import prepare_home, readable_folders
 _MOST = 3
 _MOST_ROOTS = 8
 _DAMAGE = "this file is damaged on purpose"
-_SHEBANG = re.compile(rb"\A#![^\n]*\n")
+_SHEBANG = lazy_pattern(rb"\A#![^\n]*\n")
 _LINES: dict[str, str] = {
     ".py": f"raise RuntimeError({_DAMAGE!r})",
     **dict.fromkeys((".js", ".mjs", ".cjs", ".jsx", ".ts", ".mts", ".cts", ".tsx"), f"throw new Error({_DAMAGE!r});"),
@@ -66,11 +67,11 @@ _LINES: dict[str, str] = {
 }
 """Ending → the line that is put at the top of a file."""
 _OTHER_FOLDERS = frozenset({"docs", "doc", "examples", "example", "scripts", "bench", "benchmarks", "migrations"})
-_SETUP_NAME = re.compile(r"(?:^|\.)(?:config|setup|conf|rc)\.\w+$|^(?:setup|noxfile|tasks|manage)\.py$|\.d\.ts$")
-_PY_IMPORT = re.compile(
+_SETUP_NAME = lazy_pattern(r"(?:^|\.)(?:config|setup|conf|rc)\.\w+$|^(?:setup|noxfile|tasks|manage)\.py$|\.d\.ts$")
+_PY_IMPORT = lazy_pattern(
     rb"^[ \t]*(?:from[ \t]+([\w.]+)[ \t]+import[ \t]+\(?([\w, \t]*)|import[ \t]+([\w., \t]+))", re.M
 )
-_JS_IMPORT = re.compile(rb"""(?:from|import|require\(|import\()\s*["'](\.{1,2}/[^"'\n]*)["']""")
+_JS_IMPORT = lazy_pattern(rb"""(?:from|import|require\(|import\()\s*["'](\.{1,2}/[^"'\n]*)["']""")
 
 
 def is_source(path: str) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import configparser
 import json
 import re
-import tomllib
 from collections.abc import Callable
 from typing import Any
 
@@ -160,6 +159,8 @@ def _toml_merge(keeps: re.Pattern[str]) -> Callable[[str, str], str | None]:
         return _ALWAYS.fullmatch(name) is not None or keeps.fullmatch(name) is None
 
     def merge(old: str, new: str) -> str | None:
+        import tomllib  # few stories change such a file
+
         before, after = _flat(tomllib.loads(old)), _flat(tomllib.loads(new))
         pieces = [piece for name, piece in _sections(new) if not name or not decides(name)]
         pieces += [piece for name, piece in _sections(old) if name and decides(name)]

@@ -8,18 +8,18 @@ process and session, so several runs add up. A pytest that a test starts, and a 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import msgspec
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.proof import Tests
 
 _MODULE = "results_by_name"
 _MAX_BYTES = 64 << 20
 _MAX_FILES = 500
-_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{6,}")
+_ADDRESS = lazy_pattern(r"\b0x[0-9a-fA-F]{6,}")
 _RANK = {"passed": 0, "skipped": 1, "failed": 2}
 
 _PLUGIN = """\

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import posixpath
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ import msgspec
 
 from ralph.config.checks import choose
 from ralph.config.schema import Config, minimum_grade
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Plan, Story
 from ralph.core.proof import Grade, Proof
 from ralph.core.run_ports import Attempt
@@ -38,7 +38,7 @@ _MOST_OUTSIDE = 3
 _MOST_READ_FOR = 200
 """Changes whose origin is looked up."""
 _LONGEST_LINE = 10_000
-_ABSOLUTE = re.compile(rb"(?<![\w.:/])/(?:[\w.@+-]+/)*[\w.@+-]+")
+_ABSOLUTE = lazy_pattern(rb"(?<![\w.:/])/(?:[\w.@+-]+/)*[\w.@+-]+")
 _TEST_SIDE = frozenset({Role.TEST, Role.HELPER})
 _NOT_READ = frozenset({Role.DOCS, Role.FIXTURE, Role.RULES, Role.CI})
 

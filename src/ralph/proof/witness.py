@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePosixPath
 
 from ralph.config.checks import ChosenCheck
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.proof import Tests, Witness
 from ralph.core.text import one_line
 from ralph.proof.emptying import emptied, why_not
@@ -24,14 +25,14 @@ _CALLS = (
     re.compile(r"(?<![\w.$])(test|it)(?:\.\w+)*\("),
 )
 """How a file defines tests: `test(`, `it.each(`, `t.test(`, `Deno.test(`."""
-_PYTHON_TEST = re.compile(r"^\s*(?:async )?def test|^class \w*Test", re.M)
-_START = re.compile(r"^\w+\.run\(", re.M)
+_PYTHON_TEST = lazy_pattern(r"^\s*(?:async )?def test|^class \w*Test", re.M)
+_START = lazy_pattern(r"^\w+\.run\(", re.M)
 """uvu runs what was registered before `test.run()`."""
-_RUST_TEST = re.compile(r"^\s*#\[(?:\w+::)*(?:test|rstest)\b", re.M)
-_GO_TEST = re.compile(r"^func (Test\w*)\(\w+ \*testing\.T\)", re.M)
+_RUST_TEST = lazy_pattern(r"^\s*#\[(?:\w+::)*(?:test|rstest)\b", re.M)
+_GO_TEST = lazy_pattern(r"^func (Test\w*)\(\w+ \*testing\.T\)", re.M)
 
-_TAPE = re.compile(r"""(?:require\(\s*|\bfrom\s*)['"](?:tape|tap|blue-tape)['"]""")
-_ASSERT_MODULE = re.compile(
+_TAPE = lazy_pattern(r"""(?:require\(\s*|\bfrom\s*)['"](?:tape|tap|blue-tape)['"]""")
+_ASSERT_MODULE = lazy_pattern(
     r"""\bimport\s+(?:\*\s+as\s+)?(\w+)\s+from\s*['"](?:node:)?assert(?:/strict)?['"]"""
     r"""|\b(?:const|let|var)\s+(\w+)\s*=\s*require\(\s*['"](?:node:)?assert(?:/strict)?['"]"""
 )

@@ -7,11 +7,11 @@ leaves there could start programs. Its commits are packed inside the sandbox and
 from __future__ import annotations
 
 import os
-import re
 import stat
 from collections.abc import Iterator
 from pathlib import Path
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.host.files import make_folder, read_state, special_in
 from ralph.host.git.checkpoint import head_of
 from ralph.host.git.command import GitFailed, ask, git, line
@@ -164,7 +164,7 @@ class AgentGit:
                 ask(self._repo, "update-ref", "-d", ref, commit)
 
 
-_HEX = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+_HEX = lazy_pattern(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 def _read_refs(git_dir: Path) -> dict[str, str]:

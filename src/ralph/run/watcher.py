@@ -33,6 +33,7 @@ from ralph.core.errors import BadData
 from ralph.core.events import IterationEnded, RunEnded
 from ralph.core.events import Record as JournalRecord
 from ralph.core.fallback import reviewer_parts
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.learning import Learning, entries_of, in_log, in_notes, is_same, with_entries
 from ralph.core.plan import Story
 from ralph.core.ports import Locations, PlanRef
@@ -69,7 +70,7 @@ _ROUNDS = 3
 """Removing a link shows what it hid."""
 _SETTINGS, _GRANTED = "settings", "client settings of the user"
 _LASTING_FOLDER = ".claude/rules/"
-_BULLET = re.compile(r"\s*(?:[-*+]|\d{1,3}[.)])\s")
+_BULLET = lazy_pattern(r"\s*(?:[-*+]|\d{1,3}[.)])\s")
 
 
 def protection(

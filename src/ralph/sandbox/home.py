@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.host.files import is_special, make_folder, read_state
 from ralph.host.git.command import ask, line
 from ralph.host.removal import remove_tree
@@ -35,7 +36,7 @@ _LINKED = (".cargo/registry/cache", ".cargo/registry/index", ".cargo/git/db")
 """Downloads that the tool compares with the checksums of a lock file when it unpacks them."""
 _COPIED = (".cargo/config.toml", ".cargo/config", ".npmrc", ".yarnrc", ".config/pip/pip.conf")
 """Settings of tools, without lines that hold a password or token."""
-_SECRET = re.compile(rb"_auth|password|token|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
+_SECRET = lazy_pattern(rb"_auth|password|token|://[^/\s:@]*:[^/\s@]+@", re.IGNORECASE)
 _GIT_SETTINGS = ("user.name", "user.email", "init.defaultBranch")
 TEMPORARY = tuple(map(Path, ("/tmp", "/var/tmp", "/dev/shm")))
 _TOOLS = (

@@ -8,11 +8,12 @@ The proxy imports this at every start, so it has no values of msgspec, and error
 from __future__ import annotations
 
 import json
-import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from typing import TYPE_CHECKING, NamedTuple
+
+from ralph.core.lazy_pattern import lazy_pattern
 
 if TYPE_CHECKING:
     from ralph.core.errors import ConfigError
@@ -34,8 +35,8 @@ LOOPBACK = "localhost"
 USUAL_PORTS = frozenset({443})
 _LONGEST_NAME = 253
 _LABEL = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
-_NAME = re.compile(rf"{_LABEL}(\.{_LABEL})*")
-_NUMERIC = re.compile(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*")
+_NAME = lazy_pattern(rf"{_LABEL}(\.{_LABEL})*")
+_NUMERIC = lazy_pattern(r"(0x[0-9a-f]*|[0-9]+)(\.(0x[0-9a-f]*|[0-9]+))*")
 """What `inet_aton` takes for an address, and what looks like one: `127.1`, `0x7f000001`, `2130706433`."""
 _NOT_PUBLIC = tuple(
     map(

@@ -4,13 +4,13 @@ checks leave behind."""
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 
 from msgspec import Struct
 
 from ralph.core.errors import SetupError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes, read_plain, write_bytes
@@ -103,7 +103,7 @@ def is_only_added(before: bytes, after: bytes) -> bool:
     return {line.decode("utf-8", "replace").strip() for line in after[len(before) :].splitlines()} <= known
 
 
-_HIDES = re.compile(rb"^/?\.ralph(?:/|/\*{1,2})?\s*$")
+_HIDES = lazy_pattern(rb"^/?\.ralph(?:/|/\*{1,2})?\s*$")
 
 
 class Hidden(Struct, frozen=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from ralph.core.errors import BadData, UsageError
 from ralph.core.events import RunStarted
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.files import make_folder, read_bytes, read_state, write_bytes
@@ -31,7 +31,7 @@ def new_run_id(now: float) -> str:
     return f"{time.strftime('%Y%m%d-%H%M%S', time.gmtime(now))}-{fraction:03x}{os.urandom(1)[0] & 15:x}"
 
 
-RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
+RUN_ID = lazy_pattern(r"\d{8}-\d{6}-[0-9a-f]{4}")
 
 
 def last_run_id(plan_state: Path) -> str:

@@ -5,10 +5,10 @@ All other text in a line is cleaned of control characters before, so that only t
 
 from __future__ import annotations
 
-import re
+from ralph.core.lazy_pattern import lazy_pattern
 
 _CODES = {"bold": "1", "dim": "2", "red": "31", "green": "32", "yellow": "33", "blue": "34", "cyan": "36"}
-_PAINT = re.compile("\x1b\\[[0-9;]*m")
+_PAINT = lazy_pattern("\x1b\\[[0-9;]*m")
 
 
 def paint(text: str, style: str) -> str:

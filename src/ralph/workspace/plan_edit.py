@@ -7,7 +7,6 @@ anywhere and is only sanitised for display; texts from the command line are vali
 from __future__ import annotations
 
 import math
-import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,6 +15,7 @@ from msgspec import Struct
 
 from ralph.core.changes import Change, SetFields, apply
 from ralph.core.errors import IllegalChange, UsageError
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Mode, Order, Plan, State, Story
 from ralph.core.review import NO_REVIEW, Review, ReviewStatus
 from ralph.core.text import one_line
@@ -204,7 +204,7 @@ def waits_for_later(plan: Plan, story_id: str) -> list[str]:
 _LONGEST_LINE = 500
 _LONGEST_TEXT = 20_000
 _LARGEST_NUMBER = 1_000_000_000
-_ID = re.compile(r"\w[\w.:-]{0,99}")
+_ID = lazy_pattern(r"\w[\w.:-]{0,99}")
 _JOINERS = "\u200c\u200d"
 """Invisible, but needed in some scripts and emoji."""
 _UNFIT = {"Cc": "a control character", "Cs": "a byte that is not UTF-8", "Zl": "a line break", "Zp": "a line break"}

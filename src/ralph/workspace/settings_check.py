@@ -13,6 +13,7 @@ from ralph.config.durations import EXPECTED, parse_duration
 from ralph.config.keys import nearest_hint
 from ralph.config.layers import Kind, Settings
 from ralph.config.schema import Step
+from ralph.config.sections import Routing
 from ralph.core.errors import ConfigError, UsageError
 from ralph.core.fallback import OTHER, parts, reviewer_parts
 from ralph.core.ports import PlanRef
@@ -49,7 +50,8 @@ _CLOSE = 0.75
 def _choices(settings: Settings) -> Iterator[Problem]:
     """Wrong names in the settings that name a model, an agent, or `agent/model`."""
     config = settings.config
-    routes = {f"routing.{level}": getattr(config.routing, level) for level in ("simple", "medium", "complex")}
+    known = set(_routes(Routing()))  # models: to look for third-party agents of that name takes 10 ms
+    routes = {f"routing.{level}": choice for level, choice in _routes(config.routing) if (level, choice) not in known}
     for key, choice in (*(("fallback", choice) for choice in config.fallback), *routes.items()):
         if wrong := _wrong_choice(choice, config.agent.name):
             yield _unknown(settings, key, *wrong)
@@ -81,6 +83,10 @@ def reviewer_misfits(settings: Settings, root: Path) -> Iterator[Problem]:
     if review.agent == OTHER and not named - {"", config.agent.name}:
         message = f"review.agent is `other`, but {config.agent.name} is the only agent of this run"
         yield _unknown(settings, "review.agent", message, "name another one in fallback, routing or review.reviewers")
+
+
+def _routes(routing: Routing) -> Iterator[tuple[str, str]]:
+    yield from (("simple", routing.simple), ("medium", routing.medium), ("complex", routing.complex))
 
 
 def _wrong_choice(choice: str, own: str) -> tuple[str, str] | None:

@@ -7,7 +7,6 @@ committed with the story or rolled back with it.
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
@@ -26,6 +25,7 @@ from ralph.core.events import (
     Scheduled,
 )
 from ralph.core.evidence import CheckResult
+from ralph.core.lazy_pattern import lazy_pattern
 from ralph.core.plan import Mode
 from ralph.core.text import one_line
 from ralph.journal.run_state import RunState
@@ -33,7 +33,7 @@ from ralph.journal.sinks.workspace_files import WorkspaceFiles
 from ralph.journal.workers import iteration_of
 
 _TITLES = {Mode.EXAM: "write end-to-end tests"}
-_TEST_FILE = re.compile(
+_TEST_FILE = lazy_pattern(
     r"(^|/)(tests?|__tests__|specs?)/"
     r"|(^|/)test_[^/]*\.py$|(^|/)conftest\.py$"
     r"|[._-](test|spec)\.[^/.]+$|(Test|Tests|Spec)\.[^/.]+$|\.bats$"
