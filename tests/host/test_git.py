@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ralph.core.errors import SetupError
+from ralph.host.git import command
 from ralph.host.git.command import (
     Call,
     GitFailed,
@@ -136,3 +137,11 @@ def test_names_come_back_as_bytes_and_print_safely() -> None:
     assert names(b"a\0b\nc\0\xff\0") == [b"a", b"b\nc", b"\xff"]
     assert printable("ü".encode()) == "ü"
     assert printable(b"\xff") == "\\xff"
+
+
+def test_much_input_arrives_although_git_takes_it_slowly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    repo = Project(tmp_path).repo
+    monkeypatch.setattr(command, "_LOOK", 0.02)  # each look at an urgent stop comes before all of it is read
+    asked = b"HEAD\n" * 200_000
+    answer = ask(repo, "cat-file", "--batch-check=x", stdin=asked, timeout=60)
+    assert (answer.code, answer.out) == (0, b"x\n" * 200_000)

@@ -325,12 +325,13 @@ def _started(call: Call, *, keep_stderr: bool = True) -> Iterator[subprocess.Pop
         env["GIT_INDEX_FILE"] = str(call.index)
         argv += _PRIVATE_INDEX_FLAGS
     env |= call.env_extra
+    stdin = _as_file(call.stdin) if call.stdin else None
     try:
         process = subprocess.Popen(
             [*argv, *call.args],
             cwd=folder,
             env=env,
-            stdin=subprocess.PIPE if call.stdin else subprocess.DEVNULL,
+            stdin=stdin if stdin is not None else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE if keep_stderr else subprocess.DEVNULL,
             process_group=0,  # a Ctrl-C is for the loop; git finishes what it is writing
@@ -341,12 +342,35 @@ def _started(call: Call, *, keep_stderr: bool = True) -> Iterator[subprocess.Pop
         raise SetupError(f"the folder {folder} does not exist") from None
     except OSError as error:
         raise SetupError(f"could not start git in {folder}: {error.strerror}") from None
+    finally:
+        if stdin is not None:
+            os.close(stdin)
     with process:
         try:
             yield process
         except BaseException:
             _end(process)
             raise
+
+
+def _as_file(data: bytes) -> int:
+    """A descriptor to read this from. Not a pipe: `communicate`, called again after a timeout, does not fill it."""
+    try:
+        descriptor = os.memfd_create("stdin")
+    except (AttributeError, OSError):  # not on Linux, or forbidden
+        from tempfile import TemporaryFile
+
+        with TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    try:
+        left = memoryview(data)
+        while left:
+            left = left[os.write(descriptor, left) :]
+        os.lseek(descriptor, 0, os.SEEK_SET)
+    except OSError as error:
+        os.close(descriptor)
+        raise SetupError(f"could not pass {len(data):,} bytes to git: {error.strerror}") from error
+    return descriptor
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -370,29 +394,26 @@ def _answer(call: Call, process: subprocess.Popen[bytes], timeout: float) -> Ans
 
 
 def _communicate(call: Call, process: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
-    given, begun = call.stdin or None, time.monotonic()
+    begun = time.monotonic()
     for _ in range(_PIPES if timeout > _SLOW else 0):
         try:
-            return _communicate_until(call, process, given, _SLOW)
+            return _communicate_until(call, process, _SLOW)
         except subprocess.TimeoutExpired:
-            given = None  # it is kept
+            pass
         root, git_dir = _places(call.where)
         if not _remove_pipes(root, git_dir):
             break
-    return _communicate_until(call, process, given, max(timeout - (time.monotonic() - begun), 0.1))
+    return _communicate_until(call, process, max(timeout - (time.monotonic() - begun), 0.1))
 
 
-def _communicate_until(
-    call: Call, process: subprocess.Popen[bytes], given: bytes | None, timeout: float
-) -> tuple[bytes, bytes]:
+def _communicate_until(call: Call, process: subprocess.Popen[bytes], timeout: float) -> tuple[bytes, bytes]:
     """Raises StoppedNow if git takes its time after a second request to stop."""
     deadline = time.monotonic() + timeout
     while True:
         urgent = urgent_exit_code()
         try:
-            return process.communicate(given, min(_LOOK, deadline - time.monotonic()))
+            return process.communicate(timeout=min(_LOOK, deadline - time.monotonic()))
         except subprocess.TimeoutExpired:
-            given = None  # it is kept
             if time.monotonic() >= deadline:
                 raise
             if urgent is not None:
