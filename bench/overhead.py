@@ -155,7 +155,7 @@ def run(folder: Path, root: Path, *args: str, env: Mapping[str, str] = {}) -> tu
     """The records of a run, and when its command was started."""
     begun = time.time()
     command = [sys.executable, "-m", "ralph", "run", "--json", *args]
-    done = subprocess.run(command, cwd=root, env=environment(folder) | env, capture_output=True, check=False)
+    done = subprocess.run(command, cwd=root, env=environment(folder) | dict(env), capture_output=True, check=False)
     records = [json.loads(line) for line in done.stdout.splitlines()]
     if not records or records[-1]["event"]["type"] != "RunEnded":
         sys.exit(f"the run failed: {done.stderr.decode()}")
@@ -163,7 +163,7 @@ def run(folder: Path, root: Path, *args: str, env: Mapping[str, str] = {}) -> tu
 
 
 def iterations(folder: Path, root: Path, *, is_counted: bool = False) -> Iterations:
-    log, env = folder / f"{root.name}.log", {}
+    log, env = folder / f"{root.name}.log", dict[str, str]()
     if is_counted:
         counter = folder / f"{root.name}-bin" / "git"
         counter.parent.mkdir()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,7 @@ def test_a_failure_that_was_there_before_is_marked_and_still_rejects_when_strict
 ) -> None:
     told: list[Any] = []
     run = checks(tmp_path, stop, told)
-    stop_here = run.baseline(PLAN, "tree-1")
+    stop_here = run.baseline(PLAN, lambda: "tree-1")
     assert [type(event) for event in told] == [CheckStarted, CheckStarted, Baseline]
     assert stop_here is not None
     assert stop_here.reason is Reason.RED_BASELINE
@@ -79,14 +80,14 @@ def test_a_failure_that_was_there_before_is_marked_and_still_rejects_when_strict
 
 def test_with_no_worse_it_is_no_reason_but_the_storys_own_check_is(tmp_path: Path, stop: StopSignal) -> None:
     run = checks(tmp_path, stop, [], "no-worse")
-    run.baseline(PLAN, "tree-1")
+    run.baseline(PLAN, lambda: "tree-1")
     own, old, _ = run(PLAN, STORY, "story", 1, "tree-2")
     assert (own.required, old.required) == (True, False)
 
 
 def test_what_was_accepted_is_what_later_failures_are_compared_with(tmp_path: Path, stop: StopSignal) -> None:
     run = checks(tmp_path, stop, [], "no-worse")
-    run.baseline(PLAN, "tree-1")
+    run.baseline(PLAN, lambda: "tree-1")
     fixed = tmp_path / "ws" / "fixed"
     fixed.write_text("")
     run(PLAN, STORY, "story", 1, "tree-2")
@@ -100,32 +101,32 @@ def test_a_baseline_is_found_out_once_for_a_tree(tmp_path: Path, stop: StopSigna
     (tmp_path / "ws").mkdir()
     (tmp_path / "ws" / "fixed").touch()
     for tree, runs in (("tree-1", 1), ("tree-1", 1), ("tree-2", 2)):
-        checks(tmp_path, stop, []).baseline(PLAN, tree)
+        checks(tmp_path, stop, []).baseline(PLAN, partial(str, tree))
         assert len((tmp_path / "runs").read_text().splitlines()) == runs
     (tmp_path / "baseline.json").write_text("{damaged")
-    checks(tmp_path, stop, []).baseline(PLAN, "tree-2")
+    checks(tmp_path, stop, []).baseline(PLAN, lambda: "tree-2")
     assert len((tmp_path / "runs").read_text().splitlines()) == 3
 
 
 def test_what_is_accepted_is_the_baseline_of_the_next_checkpoint(tmp_path: Path, stop: StopSignal) -> None:
     run = checks(tmp_path, stop, [])
-    run.baseline(PLAN, "tree-1")
+    run.baseline(PLAN, lambda: "tree-1")
     (tmp_path / "ws" / "fixed").write_text("")
     run(PLAN, STORY, "story", 1, "tree-2")
     run.listen(Record(1, 0, IterationEnded(iteration=1, story="A", mode=Mode.IMPLEMENT, kind=Kind.ACCEPTED)))
     told: list[Any] = []
-    checks(tmp_path, stop, told).baseline(PLAN, "tree-2")
+    checks(tmp_path, stop, told).baseline(PLAN, lambda: "tree-2")
     assert [[result.passed for result in event.results] for event in told] == [[True, True]]
     assert len((tmp_path / "runs").read_text().splitlines()) == 2, "the third time it was known"
 
 
 def test_a_rejected_attempt_says_nothing_about_the_checkpoint(tmp_path: Path, stop: StopSignal) -> None:
     run = checks(tmp_path, stop, [])
-    run.baseline(PLAN, "tree-1")
+    run.baseline(PLAN, lambda: "tree-1")
     (tmp_path / "ws" / "fixed").write_text("")
     run(PLAN, STORY, "story", 1, "tree-2")
     run.listen(Record(1, 0, IterationEnded(iteration=1, story="A", mode=Mode.IMPLEMENT, kind=Kind.REJECTED)))
     (tmp_path / "ws" / "fixed").unlink()
     told: list[Any] = []
-    checks(tmp_path, stop, told).baseline(PLAN, "tree-1")
+    checks(tmp_path, stop, told).baseline(PLAN, lambda: "tree-1")
     assert [result.passed for result in told[-1].results] == [False, True]

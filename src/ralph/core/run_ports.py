@@ -186,7 +186,7 @@ class Checks(Protocol):
     @property
     def run_command(self) -> Command: ...
 
-    def baseline(self, plan: Plan, tree: str, story: Story | None) -> Stop | None:
+    def baseline(self, plan: Plan, find_tree: Callable[[], str], story: Story | None) -> Stop | None:
         """Find out which checks pass before any work. A reason not to start the agent for `story`, or None."""
         ...
 

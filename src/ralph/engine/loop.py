@@ -207,7 +207,7 @@ class Loop:
         if self._has_baseline or work.mode is Mode.SETUP:
             return None
         self._has_baseline = True
-        return self._run.proof.checks.baseline(reading.plan, self._run.tree.tree(), reading.plan.story(work.story))
+        return self._run.proof.checks.baseline(reading.plan, self._run.tree.tree, reading.plan.story(work.story))
 
     def _wait(self, move: Wait) -> None:
         run = self._run

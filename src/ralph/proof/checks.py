@@ -239,12 +239,12 @@ class Checks:
         excused = not self._strict and not check.story
         return msgspec.structs.replace(result, failed_before=True, required=result.required and not excused)
 
-    def baseline(self, plan: Plan, tree: str, story: Story | None = None) -> Stop | None:
+    def baseline(self, plan: Plan, find_tree: Callable[[], str], story: Story | None = None) -> Stop | None:
         chosen = [check for check in choose(self._config, plan, None, "story") if not check.story]
         if not chosen:
             return None
         self._baseline = tuple(chosen)
-        identity = set_id(chosen)
+        tree, identity = find_tree(), set_id(chosen)
         known = self._known(tree, identity)
         if known is not None:
             self._recall_tests()

@@ -309,7 +309,7 @@ class Worker:
         run.proof.prover.take_kept(ticket.kept)
         reading = run.plan.load()
         if not self._has_baseline and work.mode is not Mode.SETUP:
-            if stop := run.proof.checks.baseline(reading.plan, run.tree.tree(), reading.plan.story(work.story)):
+            if stop := run.proof.checks.baseline(reading.plan, run.tree.tree, reading.plan.story(work.story)):
                 return Finished(iteration=ticket.iteration, stop=stop)
             self._has_baseline = True
         attempt = prepare(run, work, reading, ticket.iteration, ticket.free, ticket.most)
@@ -403,7 +403,7 @@ class Worker:
         run.proof.prover.take_kept(order.kept)
         reading = run.plan.load()
         if not self._has_baseline:
-            run.proof.checks.baseline(reading.plan, run.tree.tree(), None)
+            run.proof.checks.baseline(reading.plan, run.tree.tree, None)
             self._has_baseline = True
         checks: tuple[CheckResult, ...] = ()
         proof: Proof | None = None

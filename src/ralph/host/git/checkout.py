@@ -22,6 +22,7 @@ from ralph.host.git.command import (
     Call,
     GitFailed,
     ask,
+    ask_together,
     git,
     git_together,
     identity,
@@ -43,7 +44,7 @@ from ralph.host.git.objects import (
     set_entries,
     tree_of,
 )
-from ralph.host.git.repo import Repo
+from ralph.host.git.repo import Repo, current_settings
 from ralph.host.git.shadow import excludes_of
 from ralph.host.removal import make_readable, remove_empty_folders, remove_file, remove_tree
 
@@ -51,6 +52,7 @@ from ralph.host.removal import make_readable, remove_empty_folders, remove_file,
 _COPIED = frozenset({"core.autocrlf", "core.eol", "core.safecrlf", "user.name", "user.email"})
 _COPIED_SECTIONS = ("filter.", "lfs.")
 _REFS = ("refs/heads", "refs/tags", "refs/remotes")
+_LIST_REFS = ("for-each-ref", "--format=%(objectname) %(refname)%00%(*objectname)%00", *_REFS)
 _PACKED = b"# pack-refs with: peeled fully-peeled sorted \n"
 _AUTHOR = identity("candidate", "candidate@localhost")
 _RULES = b".gitignore"
@@ -78,37 +80,33 @@ class Sources(Struct, frozen=True):
 
 
 def sources_of(repo: Repo) -> Sources:
-    listed = (os.fsdecode(item) for item in names(git(repo, "config", "-z", "--show-scope", "--list")))
-    pairs = [(scope, *item.partition("\n")[::2]) for scope, item in zip(listed, listed, strict=True)]
-    settings = tuple((key, value) for scope, key, value in pairs if scope != "command" and _is_copied(key))
-    own = next((value for _, key, value in reversed(pairs) if key == "core.attributesfile"), None)
+    settings = current_settings(repo).all
+    own = next((value for key, value in reversed(settings) if key == "core.attributesfile"), None)
     if own is None:
         own = f"{os.environ.get('XDG_CONFIG_HOME') or '~/.config'}/git/attributes"
     branch, _ = head_of(repo)
+    tree = Call(repo, ("ls-tree", "-r", "-z", "--full-tree", "HEAD"))
+    refs, listed = ask_together([Call(repo, _LIST_REFS), tree])
+    if refs.code:
+        raise GitFailed(_LIST_REFS, refs)
     return Sources(
         branch=branch or "",
-        refs=_refs(repo),
-        settings=settings,
+        refs=_parse_refs(refs.out),
+        settings=tuple(pair for pair in settings if _is_copied(pair[0])),
         exclude=excludes_of(repo),
         attributes=_content(repo.common_dir / "info" / "attributes"),
         user_attributes=_content(repo.root / os.path.expanduser(own)),  # noqa: PTH111 - an absolute one replaces it
         shallow=_content(repo.common_dir / "shallow"),
-        submodules=_submodules(repo),
+        submodules=frozenset(path for path, entry in parse_entries(listed.out).items() if entry.mode == SUBMODULE),
     )
-
-
-def _submodules(repo: Repo) -> frozenset[bytes]:
-    listed = parse_entries(ask(repo, "ls-tree", "-r", "-z", "--full-tree", "HEAD").out)
-    return frozenset(path for path, entry in listed.items() if entry.mode == SUBMODULE)
 
 
 def _is_copied(key: str) -> bool:
     return key in _COPIED or key.startswith(_COPIED_SECTIONS)
 
 
-def _refs(repo: Repo) -> dict[bytes, bytes]:
-    form = "%(objectname) %(refname)%00%(*objectname)%00"
-    fields = git(repo, "for-each-ref", f"--format={form}", *_REFS).replace(b"\0\n", b"\0").split(b"\0")[:-1]
+def _parse_refs(out: bytes) -> dict[bytes, bytes]:
+    fields = out.replace(b"\0\n", b"\0").split(b"\0")[:-1]
     found = {}
     for item, peeled in zip(fields[::2], fields[1::2], strict=True):
         found[item.partition(b" ")[2]] = item + b"\n" + (b"^" + peeled + b"\n" if peeled else b"")

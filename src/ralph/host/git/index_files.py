@@ -15,6 +15,8 @@ _STAT = 40
 """Bytes before the ID of an entry."""
 _ASSUME_UNCHANGED, _EXTENDED, _STAGE = 0x80, 0x40, 0x30
 _SKIP_WORKTREE = 0x40
+_KIND, _LINK = 26, 0xE0
+"""Where the kind of an entry is, and that of a submodule."""
 _REMEMBERED = 4
 
 Signature = tuple[int, int, int, int]
@@ -28,6 +30,8 @@ class Index(Struct, frozen=True):
     paths: frozenset[bytes] = frozenset()
     hidden: frozenset[bytes] = frozenset()
     """Those with the skip-worktree or the assume-unchanged bit: often secrets of the user."""
+    links: tuple[bytes, ...] = ()
+    """Submodules."""
 
 
 _READ: dict[Path, tuple[Signature, Index]] = {}
@@ -73,7 +77,7 @@ def _parse(data: bytes, object_format: str) -> Index:
         raise NotPlainIndex
     width = hashlib.new(object_format).digest_size
     to_flags, to_name = _STAT + width, _STAT + width + 2
-    paths, hidden, at = [], [], 12
+    paths, hidden, links, at = [], [], [], 12
     try:
         for _ in range(count):
             name = at + to_name
@@ -89,6 +93,8 @@ def _parse(data: bytes, object_format: str) -> Index:
             paths.append(data[name:end])
             if is_hidden:
                 hidden.append(paths[-1])
+            if data[at + _KIND] == _LINK:
+                links.append(paths[-1])
             at += (end - at + 8) & ~7
     except (IndexError, ValueError):
         raise NotPlainIndex from None
@@ -98,4 +104,4 @@ def _parse(data: bytes, object_format: str) -> Index:
         at += 8 + int.from_bytes(data[at + 4 : at + 8], "big")
     if at != len(data) - width:
         raise NotPlainIndex
-    return Index(frozenset(paths), frozenset(hidden))
+    return Index(frozenset(paths), frozenset(hidden), tuple(links))

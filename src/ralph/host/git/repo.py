@@ -13,7 +13,7 @@ from msgspec import Struct
 from ralph.core.errors import NotARepository, NotTrusted, SetupError
 from ralph.core.text import one_line
 from ralph.host.files import is_special, read_plain
-from ralph.host.git.command import Answer, ask, git, line
+from ralph.host.git.command import Answer, Call, ask_together, line
 from ralph.host.git.settings import Settings, settings_of
 
 OLDEST_GIT = (2, 30)
@@ -61,10 +61,12 @@ class Repo(Struct, frozen=True, kw_only=True):
 def identify(folder: Path) -> Repo:
     """The repository whose root is `folder`. Never an outer one."""
     root = Path(os.path.realpath(folder))
-    _require_git(root)
+    _require_folder(root)
     wanted = ("--is-bare-repository", "--is-inside-work-tree", "--absolute-git-dir", "--git-common-dir")
     outer = {"GIT_CEILING_DIRECTORIES": str(root.parent)}
-    found = ask(root, "rev-parse", *wanted, "--show-object-format", "--show-toplevel", env_extra=outer)
+    look = ("rev-parse", *wanted, "--show-object-format", "--show-toplevel")
+    version, found = ask_together([Call(root, ("version",)), Call(root, look, env_extra=outer)])
+    _require_version(line(version.out))
     lines = found.out.decode("utf-8", "surrogateescape").split("\n")[:-1]
     if found.code != 0 or len(lines) != 6 or lines[1] != "true" or Path(lines[5]) != root:
         raise _why_not(root, found, lines)
@@ -85,14 +87,16 @@ def identify(folder: Path) -> Repo:
     )
 
 
-def _require_git(folder: Path) -> None:
+def _require_folder(folder: Path) -> None:
     if not folder.is_dir():
         raise NotARepository(f"the folder {folder} does not exist")
     home = Path(os.path.expanduser("~"))  # noqa: PTH111 - never fails
     for path in (home / ".gitconfig", home / ".config" / "git" / "config"):
         if is_special(path):
             raise SetupError(f"{path} is not a regular file, so git would wait for it", hint="remove it")
-    said = line(git(folder, "version"))
+
+
+def _require_version(said: str) -> None:
     numbers = re.search(r"(\d+)\.(\d+)", said)
     if numbers and (int(numbers[1]), int(numbers[2])) < OLDEST_GIT:
         raise SetupError(f"{said} is too old for Ralph", hint="install git 2.30 or newer")

@@ -33,6 +33,8 @@ class Settings(Struct, frozen=True):
     """The relevant ones."""
     filters: tuple[tuple[str, str], ...]
     """Every `filter.*` setting: the programs git starts when it adds or checks out a file."""
+    all: tuple[tuple[str, str], ...] = ()
+    """In the order of git: a later one wins."""
 
 
 _KNOWN: dict[tuple[Path, str, str], tuple[dict[Path, Signature | None], Settings]] = {}
@@ -53,7 +55,7 @@ def settings_of(where: Located | Path, root: Path, git_dirs: Iterable[Path]) -> 
     pairs = [(origin, *item.partition("\n")[::2]) for _, origin, item in lines]
     filters = sorted((key, value) for _, key, value in pairs if key.startswith("filter."))
     values = {key: value for _, key, value in pairs if key in _WANTED}
-    found = Settings(values, tuple(filters))
+    found = Settings(values, tuple(filters), tuple((key, value) for _, key, value in pairs))
     if not any(name.startswith(_INCLUDE_IF) and not name.startswith(_BY_PLACE) for _, name, _ in pairs):
         others = {path for origin, name, value in pairs for path in _sources(root, origin, name, value)}
         _KNOWN[key] = before | {path: signature(path) for path in others - before.keys()}, found

@@ -10,7 +10,7 @@ from msgspec import Struct
 from ralph.core.errors import SetupError
 from ralph.host.files import read_plain
 from ralph.host.git.command import BAD_INDEX, Call, git, git_together, names, printable
-from ralph.host.git.index_files import is_valid_index
+from ralph.host.git.index_files import NotPlainIndex, is_valid_index, read_index
 from ralph.host.git.repo import Repo
 
 # What git leaves in its folder while an operation waits for the user, in the order git itself looks at it.
@@ -66,12 +66,16 @@ def situation(repo: Repo) -> Situation:
     if data is not None and not is_valid_index(repo.object_format, data):
         raise SetupError(f"the index of {repo.root} is damaged", hint=BAD_INDEX)
     status = ("status", "--porcelain=v2", "--branch", "-z", "--no-renames", "--untracked-files=all")
-    calls = [Call(repo, (*status, "--ignore-submodules=dirty")), Call(repo, ("ls-files", "-z", "--stage"))]
-    listed, staged = git_together(calls)
+    status_call = Call(repo, (*status, "--ignore-submodules=dirty"))
+    try:
+        links = read_index(repo.git_dir / "index", repo.object_format).links
+        listed = git(repo, *status_call.args)
+    except NotPlainIndex:
+        listed, staged = git_together([status_call, Call(repo, ("ls-files", "-z", "--stage"))])
+        links = tuple(item.split(b"\t", 1)[1] for item in names(staged) if item.startswith(b"160000 "))
     fields = names(listed)
     headers = dict(f[2:].decode("utf-8", "surrogateescape").split(" ", 1) for f in fields if f.startswith(b"# "))
     head, branch = headers.get("branch.oid", "(initial)"), headers.get("branch.head", "(detached)")
-    links = [item.split(b"\t", 1)[1] for item in names(staged) if item.startswith(b"160000 ")]
     entries = [entry for field in fields if not field.startswith(b"#") for entry in _entries(field)]
     nested = tuple(e.path.rstrip("/") for e in entries if e.path.endswith("/"))
     return Situation(

@@ -411,7 +411,7 @@ def _exists(shadow: Shadow, name: str) -> bool:
 
 
 def _joined(paths: Iterable[bytes]) -> bytes:
-    return b"".join(path + b"\0" for path in paths)
+    return b"".join(path + b"\0" for path in sorted(paths))  # git appends in this order, and inserts in others
 
 
 def _empty_folders(root: Path, listing: bytes) -> tuple[list[bytes], bool]:
