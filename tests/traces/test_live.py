@@ -119,7 +119,12 @@ def test_a_parallel_run_nests_as_well(tmp_path: Path, collector: Receiver, monke
     assert misnested(spans) == [], drawn(spans)
     assert len(collector.named("merge")) == 3, drawn(spans)
     assert collector.named("merge proof"), drawn(spans)
-    assert {attributes(span)["ralph.worker"] for span in collector.named("iteration implement")} == {1, 2}
+    iterations = collector.named("iteration implement")
+    assert {attributes(span)["ralph.worker"] for span in iterations} == {1, 2}
+    begun = min(span.start_time_unix_nano for span in iterations)
+    baselines = collector.named("baseline")
+    assert baselines
+    assert max(span.end_time_unix_nano for span in baselines) <= begun, "also those of the workers"
     assert collector.named("final proof")[0].status.code == OK
     assert collector.named("ralph run")[0].status.code == OK
 

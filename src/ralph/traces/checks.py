@@ -76,6 +76,12 @@ class Checks:
         _judge(span, result)
         self._tree.finish(span)
 
+    def begin_work(self) -> None:
+        """Of a worker's own baseline the journal has no end: it is over when an iteration starts."""
+        if self._baseline is not None:
+            self._tree.finish(self._baseline)
+            self._baseline = None
+
     def end_all(self, event: told.Baseline | told.Proved) -> None:
         """Of the baseline, or of the final proof: with these results."""
         if isinstance(event, told.Baseline):

@@ -127,6 +127,7 @@ class _Run:
 
     def _start_iteration(self, event: told.IterationStarted) -> None:
         number = event.iteration
+        self._checks.begin_work()
         if number in self._iterations:  # by no journal that Ralph wrote
             self.tree.finish(self._iterations[number])
         parent = (self._stories.get(event.story) or self._start_story(event)) if event.story else self.tree.root
