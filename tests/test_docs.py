@@ -10,7 +10,6 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted(path for where in ("*.md", "docs/**/*.md", "examples/**/*.md") for path in ROOT.glob(where))
-PAGES.remove(ROOT / "CHANGELOG.md")
 
 NO_PAGE = "examples/planned.md"
 README_LINES = 100
