@@ -13,6 +13,10 @@ from support.web_server import Served
 SIZES = {"phone": {"width": 360, "height": 740}, "desktop": {"width": 1280, "height": 900}}
 _PATIENCE = 20_000
 """Milliseconds. Only a failing test waits so long."""
+_OPEN = """route => location.hash === route || new Promise((done) => {
+  addEventListener('hashchange', () => done(), {once: true});
+  location.hash = route;
+})"""
 _UNFOLDED = """() => {
   const shut = [...document.querySelectorAll('main details:not([open])')];
   for (const fold of shut) fold.open = true;
@@ -62,7 +66,7 @@ class Watched:
 
     def open(self, route: str, *texts: str) -> Any:
         """A page of the application, once these texts are on it."""
-        self.page.evaluate("route => { location.hash = route; }", route)
+        self.page.evaluate(_OPEN, route)
         self.page.locator("main h1").first.wait_for()
         self.shows(*texts)
         return self.page

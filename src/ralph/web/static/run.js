@@ -415,5 +415,5 @@ export function checkList(lines, load, app) {
   }));
 }
 
-const WHEN = { baseline: "before the work", checkout: "in a clean checkout", story: "in the workspace", proof: "in the proof checkout", final: "on the final commit" };
+const WHEN = { baseline: "before the work", checkout: "in a clean checkout", story: "with the change", proof: "for the proof", final: "on the final commit" };
 const countsOf = (tests) => tests && between([tests.passed && `${tests.passed} passed`, tests.failed && `${tests.failed} failed`, tests.skipped && `${tests.skipped} skipped`], ", ").join("");
