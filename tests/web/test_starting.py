@@ -124,7 +124,7 @@ def test_it_ends_at_once_with_streams_open(tmp_path: Path, how: signal.Signals) 
         assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
     code, err, seconds = server.end(how)
     assert (code, err) == (0, "")
-    assert seconds < 5
+    assert seconds < 20, "a stream would keep it for ever"
     assert not file.exists()
     for connection in connections:
         connection.close()

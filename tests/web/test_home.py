@@ -1,0 +1,24 @@
+"""What the first page says waits for the user: until it is done, wherever that was."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from support.served import BROKEN, Place
+
+
+def test_a_failed_story_waits_until_it_is_reopened_and_a_question_until_it_is_answered(tmp_path: Path) -> None:
+    place = Place.make(tmp_path / "home")
+    play = {"US-001": [BROKEN], "US-002": [[{"ask": "Which colour?"}]]}
+    run = place.run(place.project("shop", play, {"US-001": "One", "US-002": "Two"}).root)
+    with place.serve() as server:
+
+        def waiting() -> list[tuple[str, str]]:
+            return [(each["kind"], each["story"]) for each in server.ask("/api/home").json["waiting"]]
+
+        assert waiting() == [("question", "US-002"), ("failed", "US-001")]
+        assert server.act(run, {"verb": "retry", "story": "US-001"}).status == 200
+        assert waiting() == [("question", "US-002")]
+        assert server.act(run, {"verb": "answer", "story": "US-002", "text": "Blue"}).status == 200
+        assert waiting() == []
+        assert server.act(run, {"verb": "pause"}).json["error"] == f"run {run} has ended"
