@@ -71,6 +71,12 @@ def test_a_module_that_python_does_not_have_is_not_installed(tmp_path: Path) -> 
     assert trouble == NotRunnable("nosuch_tool is not installed", f"{quote(sys.executable)} -m pip install nosuch-tool")
 
 
+@pytest.mark.parametrize(("manager", "command"), [("poetry", "poetry run pytest"), ("uv", "uv run pytest")])
+def test_a_package_manager_does_not_install_itself(manager: str, command: str, tmp_path: Path) -> None:
+    trouble = tried(command, tmp_path, str(tmp_path))
+    assert trouble == NotRunnable(f"{manager} is not installed", f"pip install {manager}")
+
+
 def test_a_test_of_a_module_that_is_not_written_yet_ran(tmp_path: Path) -> None:
     (tmp_path / "test_a.py").write_text("import shop.cart\n")
     assert (

@@ -67,6 +67,15 @@ def package(**scripts: str) -> str:
         ({"setup.py": "", "tests/unit/test_a.py": "", ".venv/bin/pytest": ""}, [".venv/bin/pytest"]),
         ({"tools/test_a.py": "def test_a(): pass\n"}, []),
         (
+            {"setup.py": "", "shop/__init__.py": "", "shop/test_a.py": "import unittest\n"},
+            ["python3 -m unittest discover -s shop -t ."],
+        ),
+        ({"setup.py": "", "shop/__init__.py": "", "shop/tests/test_a.py": "import pytest\n"}, ["pytest"]),
+        (
+            {"setup.py": "", "shop/__init__.py": "", "shop/tests/__init__.py": "", "shop/tests/test_a.py": ""},
+            ["python3 -m unittest discover -s shop/tests -t ."],
+        ),
+        (
             {"package.json": package(test="vitest run", lint="eslint .", typecheck="tsc")},
             ["npm test", "npm run lint", "npm run typecheck"],
         ),

@@ -218,9 +218,9 @@ def _python_install(package: str, command: str) -> str:
         words = shlex.split(command)
     except ValueError:
         words = command.split()
-    if words[:2] == ["uv", "run"]:
+    if words[:2] == ["uv", "run"] and package != "uv":
         return f"uv add --dev {package}"
-    if words[:2] == ["poetry", "run"]:
+    if words[:2] == ["poetry", "run"] and package != "poetry":
         return f"poetry add --group dev {package}"
     if words and "/" in words[0] and PurePosixPath(words[0]).name.startswith("python"):
         return f"{shlex.quote(words[0])} -m pip install {package}"

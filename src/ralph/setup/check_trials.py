@@ -31,6 +31,7 @@ _NONE_RAN = re.compile(
 """Of unittest, pytest, node --test, mocha, jest and vitest. Go and cargo print such a line for each package."""
 _UNITTEST = re.compile(r"(\S*python[\d.]*|\S+ run python) -m unittest\b")
 _PYTEST = re.compile(r"((?:\S+ run )|(?:\S+/bin/))?pytest(?=\s|$)")
+_MANAGED = re.compile(r"(uv|poetry|pdm|pipenv) run (.+)")
 
 
 class Trial(Struct, frozen=True):
@@ -52,7 +53,7 @@ def try_check(
 ) -> Trial:
     """Run one check; if it cannot run or runs no tests, try another command for the same tests."""
     trial = _run(check, root, env, timeout, stop)
-    for command in _other_spellings(check.command) if trial.outcome in ("missing", "empty") else ():
+    for command in _other_commands(trial) if trial.outcome in ("missing", "empty") else ():
         other = _run(msgspec.structs.replace(check, command=command), root, env, timeout, stop)
         if other.outcome in ("passes", "fails"):
             return other
@@ -91,6 +92,16 @@ def _python_install(command: str) -> str:
         return "uv sync" if words[0] == "uv" else f"{words[0]} install"
     folder = words[0].rpartition("/")[0] if words else ""
     return f"{folder}/python -m pip install -e ." if folder.endswith("/bin") else "pip install -e ."
+
+
+def _other_commands(trial: Trial) -> tuple[str, ...]:
+    """A project may name Poetry only to build its package: if it is not installed, its tests may run without it."""
+    command = trial.check.command
+    managed = _MANAGED.fullmatch(command)
+    if managed and trial.reason == f"{managed[1]} is not installed":
+        alone = f"python3{managed[2][6:]}" if managed[2].startswith("python ") else managed[2]
+        return (alone, *_other_spellings(alone))
+    return _other_spellings(command)
 
 
 def _other_spellings(command: str) -> tuple[str, ...]:

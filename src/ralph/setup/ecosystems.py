@@ -104,7 +104,7 @@ def _python_tests(
         yield Found("test", f"{start} manage.py test", "it is a Django project", "manage.py")
     elif found := [(here, name) for here in _test_folders(folder) for name in sorted(here.names) if _is_test(name)]:
         here, name = found[0]
-        where = f"{here.path.rpartition('/')[2]}/" if here is not folder else ""
+        where = f"{here.path.removeprefix(folder.path).lstrip('/')}/" if here is not folder else ""
         if run.has("pytest") or any(_PYTEST_STYLE.search(each.text(file)) for each, file in found[:_MOST_TESTS]):
             yield Found("test", run("pytest"), f"{where or 'the project'} has pytest tests", f"{where}{name}")
         else:
@@ -119,7 +119,15 @@ def _python_tests(
 
 
 def _test_folders(folder: Folder) -> list[Folder]:
-    return [*(folder.below(name) for name in ("tests", "test") if folder.has(f"{name}/")), folder]
+    """Also packages that have their tests inside, as modules or in a package `tests`."""
+    packages = [below for name in sorted(folder.names) if name.endswith("/") and (below := _package(folder, name))]
+    inside = [each.below("tests") for each in packages if each.has("tests/")]
+    return [*(folder.below(name) for name in ("tests", "test") if folder.has(f"{name}/")), folder, *packages, *inside]
+
+
+def _package(folder: Folder, name: str) -> Folder | None:
+    below = folder.below(name[:-1])
+    return below if name not in ("tests/", "test/") and "__init__.py" in below.names else None
 
 
 def _is_test(name: str) -> bool:
