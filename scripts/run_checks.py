@@ -21,7 +21,9 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = f"{ROOT}/.venv/bin"
 CLIENT, OTHER_CLIENTS, RAY = "pytest.mark.client", "support.other_clients", 'needs("ray")'
 BROWSER, SITE, WHEELS = 'needs("playwright"', 'needs("mkdocs"', 'needs("wheels"'
-"""What a file has that tests the Claude client, others, a cluster, a page in a browser, the site, or installing."""
+PROJECTS = 'needs("projects"'
+"""What a file has that tests the Claude client, others, a cluster, a page in a browser, the site, installing, or
+projects of others."""
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
@@ -96,6 +98,8 @@ def main(arguments: list[str]) -> int:
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "site"), "--install"], check=False)
         if "--only-lint" not in own and "--everything" in own and names_test_with(WHEELS, for_pytest):
             subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_wheels.py")], check=False)
+        if "--only-lint" not in own and "--everything" in own and names_test_with(PROJECTS, for_pytest):
+            subprocess.run([f"{BIN}/python", str(ROOT / "scripts" / "fetch_projects.py"), "shortuuid"], check=False)
         if "--only-lint" not in own:
             compile_sources()
         results = [(title, run(title, command, scratch)) for title, command in steps]

@@ -17,6 +17,7 @@ MKDOCS = ROOT / ".venv" / "site" / "bin" / "mkdocs"
 WHEELS = ROOT / ".venv" / "wheels"
 """What `scripts/fetch_wheels.py` fetched, to install from."""
 AXE = ROOT / ".venv" / "browser" / "node_modules" / "axe-core" / "axe.min.js"
+PROJECTS = ROOT / ".venv" / "projects"
 OPTIONAL = frozenset({"codex", "goose", "srt"})
 """Clients, and a sandbox, for which there may be no package here, so not even `--everything` insists on them."""
 PACKAGES = frozenset({"playwright", "ray"})
@@ -34,6 +35,8 @@ def is_installed(tool: str) -> bool:
         return importlib.util.find_spec(tool) is not None
     if tool == "wheels":
         return (WHEELS / "stamp").exists()
+    if tool == "projects":
+        return any(PROJECTS.glob("shortuuid-*"))
     if tool == "axe-core":
         return AXE.exists()
     if tool == "mkdocs":
