@@ -27,6 +27,7 @@ KIRO = """\
 - [-] 2. Show
   - [x] a list
 - [ ] 2.10 Sort
+  - _Exigences : 5.1, 5.2_
 """
 GRAPH = """\
 - [ ] 1. One
@@ -50,6 +51,7 @@ def test_parts_that_are_not_nested_are_parts_by_their_numbers() -> None:
     assert (found["1.2"].title, needs(found["1.2"])) == ("Tests", ["1.1"])  # and not 1, whose parts are 1.1 and 1.2
     assert "Optional" in found["1.2"].notes
     assert "a list" in found["2.10"].description  # what its task says
+    assert (found["2.10"].criteria, found["2.10"].notes) == ((), "Exigences : 5.1, 5.2")
 
 
 def test_the_waves_of_a_graph_are_dependencies() -> None:
@@ -114,7 +116,28 @@ def test_a_criterion_of_a_story_is_all_that_its_heading_has() -> None:
             "# Plan\n\n## 1. Goals\n\n- be quick\n\n## Stage 1 – Fix\n\n- Fix it\n\n## Stage 2\n\n- Show it\n",
             ["Fix it", "Show it"],
         ),
+        (
+            "IMPLEMENTATION_PLAN.md",
+            "# Plan\n\n## Phase 1: Fix\n\n**Goal:** x\n\n- a\n- b\n\n## Phase 2: Show\n\n**Goal:** y\n\n- c\n",
+            ["Fix", "Show"],
+        ),
+        (
+            "IMPLEMENTATION_PLAN.md",
+            "## Phase 1\n\n### Step 1: Set up\n\n### Step 2: Go\n\n## Phase 2: More\n\n1. a\n\n## Success\n\n- [ ] b\n",
+            ["Set up", "Go", "More"],
+        ),
+        (".claude/plans/plan.md", "# 計画\n\n## フェーズ1\n\n- [ ] one\n  - [ ] part\n- [x] two\n", ["one", "two"]),
+        (
+            "openspec/changes/a/tasks.md",
+            "- [ ] 1.1 Tags in\n      `src/a`\n- [ ] 1.2 b\n",
+            ["Tags in `src/a`", "b"],
+        ),
         ("TODO.md", "# Step 1: Publish\n\n## Steps\n- [ ] 1. Copy\n- [ ] 2. Push\n", ["Publish"]),
+        (
+            "specs/001-a/tasks.md",
+            "## Phase 1\n\n- [ ] T001 Add it\n- [ ] and this\n\n## Validation Checklist\n\n- [ ] All tests pass\n",
+            ["Add it", "and this"],
+        ),
         ("docs/plans/a.md", "## Checks\n\n- `make test`\n\n### Iteration 1: One\n\n- [x] a\n", ["One"]),
     ],
 )

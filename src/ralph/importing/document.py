@@ -18,6 +18,17 @@ BOX = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\[[ xX~/>!?*-]\]\*?[ \t]
 _NOTHING = re.compile(r"\s*(?:<!--.*|-{3,}|\*{3,}|_{3,}|#+)?\s*", re.DOTALL)
 
 
+_WRAPPED = re.compile(r"[\w,'\"`|]\n[ \t]*[a-z'\"`(|]")
+
+
+def headline(words: str) -> tuple[str, bool]:
+    """The first line of a task; or all of its paragraph if the line was only wrapped, and whether that is so."""
+    first, _, rest = words.partition("\n")
+    whole = wording.line(words)
+    is_wrapped = len(whole) <= wording.LONGEST_TITLE and _WRAPPED.search(f"{first.rstrip()}\n{rest}") is not None
+    return (whole, True) if is_wrapped else (first, False)
+
+
 class Document:
     """The headings and list items above a task are its phase."""
 
@@ -70,15 +81,16 @@ class Document:
         """The list item at `at`, with everything nested in it up to `end`."""
         block = self.blocks[at]
         self.take(at, end)
+        words, is_all = headline(self.words(block)[: wording.LONGEST_TEXT])
         raw = self.words(block)[: wording.LONGEST_TEXT].split("\n")[0]
         if block.box >= 0 or MARK.match(raw):
             is_done = is_done or raw[1] in "xX"
-            raw = raw[3:].lstrip("*").lstrip()
-        content = body.read(self.text, blocks_nested(self.text, self.blocks, at, end), every_item=True)
-        title = wording.title(raw) or "(no title)"
+            raw, words = (text[3:].lstrip("*").lstrip() for text in (raw, words))
+        content = body.read(self.text, blocks_nested(self.text, self.blocks, at, end)[is_all:], every_item=True)
+        title = wording.title(words) or "(no title)"
         description = content.description
         if title.endswith("…"):  # it was cut
-            description = f"{wording.line(raw)}\n\n{description}".strip()
+            description = f"{wording.line(words)}\n\n{description}".strip()
         above = [words for _, words in (*self._headings, *self._groups)]
         self.items.append(
             Item(

@@ -14,8 +14,8 @@ def recognise(sample: Sample) -> bool:
     return sample.has(BOX)
 
 
-def read(text: str, file: str) -> Batch:
-    document = Document(text, "checklist", file)
+def read(text: str, file: str, kind: str = "checklist") -> Batch:
+    document = Document(text, kind, file)
     blocks = document.blocks
     at = 0
     while at < len(blocks):

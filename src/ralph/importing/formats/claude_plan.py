@@ -1,6 +1,7 @@
 """A plan that Claude Code wrote in plan mode: context, steps, critical files, verification.
 
-A numbered heading is a story; else an item of the list under a heading such as *Steps*; else the plan is one story.
+A numbered heading is a story; else an item of the list under a heading such as *Steps*; else a checkbox; else the plan
+is one story.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import re
 
 from ralph.importing import body, wording
 from ralph.importing.document import BOX, Document
-from ralph.importing.formats import bmad, fix_plan, task_plan
+from ralph.importing.formats import bmad, checklist, fix_plan, task_plan
 from ralph.importing.sample import Sample
 from ralph.importing.stories import Batch, Item
 from ralph.plans.markdown import Kind
@@ -46,6 +47,8 @@ def read(text: str, file: str) -> Batch:
     if heads:
         return task_plan.read_headed(document, heads)
     _listed(document)
+    if not document.items and BOX.search(document.text):
+        return checklist.read(text, file, "claude-plan")
     if not document.items:
         _whole(document)
     return document.batch("no plan in this file", "a plan has a title and steps")

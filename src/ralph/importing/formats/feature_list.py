@@ -16,12 +16,21 @@ _FORM = Form(
     kind="feature_list",
     title=("title", "name", "feature"),
     description=("description", "userstory", "details"),
-    criteria=("steps", "acceptancecriteria", "criteria", "verification", "teststeps", "acceptance", "donecriteria"),
+    criteria=(
+        "steps",
+        "acceptancecriteria",
+        "criteria",
+        "verification",
+        "teststeps",
+        "acceptance",
+        "donecriteria",
+        "uservisiblebehavior",
+    ),
     needs=("dependencies", "dependson", "requires"),
     status=("passes", "passed", "passing", "status", "state", "done", "completed", "implemented"),
     notes=("notes", "evidence"),
     phase=("category", "area", "phase"),
-    verify=("verifycommand", "testcommand", "command"),
+    verify=("verifycommand", "verificationcommand", "testcommand", "command"),
     has_markup=False,
 )
 _LISTS = ("features", "featureList", "feature_list", "tests", "items", "tasks")

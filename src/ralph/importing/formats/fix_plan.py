@@ -45,6 +45,8 @@ def has_bullets(sample: Sample) -> bool:
 
 def read(text: str, file: str) -> Batch:
     document = Document(text, "fix_plan", file)
+    if phases := _described_phases(document):
+        return task_plan.read_headed(document, phases)
     blocks = document.blocks
     section, priority = "", 0
     boxes = _has_boxes(blocks, 0)
@@ -69,6 +71,26 @@ def read(text: str, file: str) -> Batch:
                 is_done = bool(_DONE.search(section)) and not priority
                 document.add(at, after_item(blocks, at, len(blocks)), is_done=is_done, priority=priority)
     return document.batch("no tasks in this file", "a task is a bullet such as `- Fix the login page`")
+
+
+def _described_phases(document: Document) -> dict[int, re.Match[str]]:
+    """Numbered phases, if most of them are described in more than bullets: each is a story then, not its bullets."""
+    blocks = document.blocks
+    if any(block.box >= 0 for block in blocks):
+        return {}
+    heads = {
+        at: head
+        for at, block in enumerate(blocks)
+        if block.kind is Kind.HEADING and not block.depth and (head := task_plan.PHASE.fullmatch(document.words(block)))
+    }
+    levels = [blocks[at].level for at in heads]
+    level = max(levels, key=levels.count, default=0)
+    heads = {at: head for at, head in heads.items() if blocks[at].level == level}
+    rich = sum(
+        any(one.kind is not Kind.ITEM and not one.depth for one in blocks[at + 1 : document.end_of_section(at)])
+        for at in heads
+    )
+    return heads if len(heads) > 1 and rich * 2 > len(heads) else {}
 
 
 def _in_stages(document: Document) -> set[int]:

@@ -21,15 +21,23 @@ from msgspec import Struct
 
 from ralph.core.plan import State
 from ralph.importing import body, wording
-from ralph.importing.document import MARK, Document
+from ralph.importing.document import MARK, Document, headline
 from ralph.importing.records import part_of
 from ralph.importing.stories import Batch, Item, plain_key, source_home
 from ralph.plans.markdown import Block, Kind
 from ralph.plans.markdown_stories import after_item, blocks_nested
 
 NUMBER = re.compile(r"(?P<id>[0-9]+(?:\.[0-9]+)*)(?:[.):]|(?=[ \t]))\*?[ \t]*(?P<title>.*)", re.DOTALL)
-_REFERENCE = re.compile(r"\**_?\**(?:Requirements?|Validates|Covers|Boundary|Spec|_?Refs?)\b[^:]{0,20}:", re.IGNORECASE)
+_REFERENCE = re.compile(
+    r"\**_?\**(?:Requirements?|Validates|Covers|Boundary|Spec|_?Refs?)\b[^:]{0,20}:"
+    r"|_[^_:]{3,24}:\s*[0-9][0-9., ]*_\Z",  # the same in another language
+    re.IGNORECASE,
+)
 _NEEDS = re.compile(r"\(?_?\**(?:depends(?: on)?|dependencies|blocked by|requires|needs)\b\**:?", re.IGNORECASE)
+
+
+_PART = re.compile(r"[0-9]|phase\b|tasks?\Z", re.IGNORECASE)
+"""A section of tasks. In others, checkboxes without a number are a list of what to check at the end."""
 
 
 class Task(Struct):
@@ -110,6 +118,9 @@ def _tasks(document: Document, form: Numbering) -> Iterator[Task]:
         elif block.kind is Kind.TEXT and not block.depth and not (found and found[-1].phase == document.phase):
             context.append(document.words(block))  # what a section says before its first task belongs to each
             document.take(at, at + 1)
+    with_numbers = {task.phase for task in found if task.id}
+    if with_numbers:
+        found = [task for task in found if task.id or task.phase in with_numbers or _PART.match(task.phase)]
     for task, after in zip_longest(found, found[1:]):
         if after and after.at < task.end:
             task.end = after.at
@@ -119,9 +130,9 @@ def _tasks(document: Document, form: Numbering) -> Iterator[Task]:
 def _item(document: Document, task: Task, form: Numbering, known: set[str], home: str) -> Item:
     text, blocks = document.text, document.blocks
     block = blocks[task.at]
-    first, _, _rest = task.title.partition("\n")
+    first, is_all = headline(task.title)
     title = form.marks.sub("", first.strip())
-    inner = blocks_nested(text, blocks, task.at, task.end)
+    inner = blocks_nested(text, blocks, task.at, task.end)[is_all:]
     needs, references, kept = _sorted(text, inner, known)
     needs += _ids(title, known) if _NEEDS.search(title) else []
     content = body.read(text, kept, every_item=True)

@@ -16,7 +16,7 @@ from ralph.importing.sample import Sample
 from ralph.importing.stories import Batch, Item
 from ralph.plans.markdown import Kind
 
-_ID = r"T[0-9]{1,4}[a-z]?"
+_ID = r"T[0-9]{1,4}(?:\.[0-9]+)?[a-z]?"
 _TASK = re.compile(rf"^[ \t]*[-*+][ \t]+\[[ xX~-]\][ \t]+\*{{0,2}}{_ID}\b", re.MULTILINE)
 _IDS = rf"{_ID}(?:\s*(?:-|–|—|to|through|,|and|&|/|\+)\s*{_ID})*"
 _NUMBERED = re.compile(rf"\*{{0,2}}(?P<id>{_ID})\*{{0,2}}[:.]?\*{{0,2}}[ \t]+(?P<title>.*)", re.DOTALL)

@@ -52,6 +52,10 @@ _FILES = re.compile(
 )
 _LONGEST_LEAD = 600
 _PHASE = re.compile(r"(?:phase|part|milestone|stage|chapter|sprint|iteration|epic|wave)\b|[0-9]+[.)]", re.IGNORECASE)
+PHASE = re.compile(
+    r"(?:phase|stage|milestone|step)[ \t]+#?(?P<number>[0-9]+(?:\.[0-9]+)*[a-z]?)[ \t]*[.):–—-]*[ \t]*(?P<title>.*)",
+    _FLAGS,
+)
 _NUMBER = re.compile(r"(?<![\w.])#?([0-9]+(?:[.-][0-9]+)*[a-z]?)(?![\w])")
 
 
@@ -95,8 +99,20 @@ def heads_of(document: Document) -> dict[int, re.Match[str]]:
         heads = {at: head for at in listed if (head := form.fullmatch(document.words(blocks[at])))}
         top = min((blocks[at].level for at in heads), default=0)
         if heads:
-            return {at: head for at, head in heads.items() if blocks[at].level == top}
+            tasks = {at: head for at, head in heads.items() if blocks[at].level == top}
+            return tasks | _phases_without(document, tasks, headings)
     return {}
+
+
+def _phases_without(
+    document: Document, tasks: dict[int, re.Match[str]], headings: list[int]
+) -> dict[int, re.Match[str]]:
+    """Numbered phases that are not broken down into tasks, if others of their level are."""
+    blocks = document.blocks
+    phases = {at: head for at in headings if at not in tasks and (head := PHASE.fullmatch(document.words(blocks[at])))}
+    inner = {at: any(at < task < document.end_of_section(at) for task in tasks) for at in phases}
+    levels = {blocks[at].level for at, has_tasks in inner.items() if has_tasks}
+    return {at: head for at, head in phases.items() if not inner[at] and blocks[at].level in levels}
 
 
 def _under_tasks(document: Document, headings: list[int]) -> list[int]:
