@@ -11,7 +11,6 @@ from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
-import pytest
 from textual.dom import DOMNode
 
 import ralph.tui
@@ -25,14 +24,9 @@ from ralph.tui.keys import KEYS, TABS, sign
 from ralph.tui.page import Page
 from support.loops import LoopProject, finish, run_ralph, start_ralph
 from support.processes import wait_for
-from support.ui_runs import TESTED, Hand, drive, gated, let_go, own_keys, presses, showcase, ui
+from support.ui_runs import TESTED, Hand, drive, gated, let_go, own_keys, presses, ui
 
 ROOT = Path(__file__).resolve().parents[2]
-
-
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> LoopProject:
-    return showcase(tmp_path_factory.mktemp("showcase") / "made")
 
 
 @contextmanager

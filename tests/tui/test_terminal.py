@@ -19,7 +19,7 @@ COLOURS = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;\d+)*m
 
 
 @pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> LoopProject:
+def finished(tmp_path_factory: pytest.TempPathFactory) -> LoopProject:
     made = gated(tmp_path_factory.mktemp("ended") / "made")
     let_go(made)
     assert run_ralph(made).code == 0
@@ -28,15 +28,15 @@ def ended(tmp_path_factory: pytest.TempPathFactory) -> LoopProject:
 
 @presses(RalphUi, "e", "P", is_checked=False)
 @presses(StoryEditor, "e", "P", is_checked=False)
-def test_other_programs_get_the_terminal_and_give_it_back(ended: LoopProject) -> None:
+def test_other_programs_get_the_terminal_and_give_it_back(finished: LoopProject) -> None:
     """Ctrl-C is for them."""
-    editor = ended.folder / "editor"
+    editor = finished.folder / "editor"
     editor.write_text('#!/bin/sh\necho "EDITING $1"; head -n 1 | sed s/^/TYPED:/; exit 0\n')
     editor.chmod(0o755)
-    own = Terminal(ended, "ui", columns=80, rows=24, EDITOR=str(editor))
+    own = Terminal(finished, "ui", columns=80, rows=24, EDITOR=str(editor))
     own.until("ended: complete", PATIENCE)
     assert COLOURS.search(own.text)
-    _edits(own, f"EDITING {ended.plan}")
+    _edits(own, f"EDITING {finished.plan}")
     own.press(b"E")
     own.until("linter: ", PATIENCE)
     for _ in range(2):  # in the editor, then over the run
@@ -48,7 +48,7 @@ def test_other_programs_get_the_terminal_and_give_it_back(ended: LoopProject) ->
         own.press(b"\n")
         own.until("Stories of words" if _ == 0 else "ended: complete", PATIENCE)
         if _ == 0:
-            _edits(own, f"EDITING {ended.plan}")
+            _edits(own, f"EDITING {finished.plan}")
             own.text = ""
             own.press(b"\x1b")
             own.until("ended: complete", PATIENCE)
@@ -65,8 +65,8 @@ def _edits(own: Terminal, words: str) -> None:
     own.until("Esc back" if "Stories" in own.plain else "q quit", PATIENCE)
 
 
-def test_no_color_is_without_colour_and_a_resized_terminal_without_leftovers(ended: LoopProject) -> None:
-    own = Terminal(ended, "ui", columns=120, rows=40, NO_COLOR="1")
+def test_no_color_is_without_colour_and_a_resized_terminal_without_leftovers(finished: LoopProject) -> None:
+    own = Terminal(finished, "ui", columns=120, rows=40, NO_COLOR="1")
     own.until("ended: complete", PATIENCE)
     own.until("q quit", PATIENCE)
     first = own.text
@@ -95,15 +95,15 @@ def test_no_color_is_without_colour_and_a_resized_terminal_without_leftovers(end
     assert not COLOURS.search(first + own.text)
 
 
-def test_it_says_what_is_missing(ended: LoopProject) -> None:
-    done = run_ralph(ended, "ui")
+def test_it_says_what_is_missing(finished: LoopProject) -> None:
+    done = run_ralph(finished, "ui")
     assert done.code == ExitCode.USAGE
     assert "`ralph ui` needs a terminal" in done.err
-    site = ended.folder / "site"
+    site = finished.folder / "site"
     site.mkdir()
     (site / "sitecustomize.py").write_text("import sys; sys.modules['textual'] = None")
-    done = run_ralph(ended, "ui", PYTHONPATH=str(site))
+    done = run_ralph(finished, "ui", PYTHONPATH=str(site))
     assert "pip install 'ralph-loop-engine[tui]'" in done.err
-    own = Terminal(ended, "ui", str(ended.root / "none.jsonl"))
+    own = Terminal(finished, "ui", str(finished.root / "none.jsonl"))
     assert own.end() == ExitCode.USAGE
     assert "file not found" in own.plain

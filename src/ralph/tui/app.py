@@ -19,6 +19,7 @@ from textual.app import ComposeResult
 from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical
 from textual.css.query import NoMatches
+from textual.events import Resize
 from textual.message import Message
 from textual.screen import Screen
 from textual.widgets import ContentSwitcher
@@ -112,9 +113,9 @@ class RalphUi(Frame):
             if isinstance(self.screen, StoryEditor):
                 self.screen.draw()
 
-    def on_resize(self) -> None:
-        self.set_class(self.size.width < _NARROW, "narrow")
-        self._draw_bars()
+    def on_resize(self, event: Resize) -> None:
+        self.set_class(event.size.width < _NARROW, "narrow")
+        self.call_after_refresh(self._draw_bars)
 
     @on(Page.Resized)
     def _fit(self) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ralph.core.plan import Mode
 from ralph.core.review import Entry, Fate
 from ralph.core.text import plural
+from ralph.core.verdict import Kind
 from ralph.tui.rows import BLANK, Row, Rows, head, row, wrapped
 from ralph.tui.scene import Scene
+from ralph.views.attempts import Attempt
 from ralph.views.words import moment
 
 _FATES = {
@@ -37,15 +40,24 @@ def _rows(scene: Scene) -> Iterator[Row]:
     else:
         yield BLANK
         yield row(("c confirms the selected finding, d rejects it", "dim"))
-    reviews = [each for each in scene.view.attempts.of(story.id) if each.answer is not None]
+    reviews = [each for each in scene.view.attempts.of(story.id) if each.mode is Mode.REVIEW and each.ended is not None]
     if reviews:
         yield BLANK
         yield head(plural(len(reviews), "review"))
     for each in reviews:
         by = f" by {each.reviewer or each.choice}" if each.reviewer or each.choice else ""
         found = f", {plural(len(each.findings), 'finding')}" if each.findings else ""
-        said = str(each.answer).replace("_", " ")
-        yield row((f"iteration {each.iteration}{by}: ", "dim"), f"{said}{found}", (f"  {moment(each.since)}", "dim"))
+        yield row(
+            (f"iteration {each.iteration}{by}: ", "dim"), f"{_answer(each)}{found}", (f"  {moment(each.since)}", "dim")
+        )
+
+
+def _answer(review: Attempt) -> str:
+    """A reviewer that writes into the plan gives none of its own: the verdict begins with it."""
+    if review.answer is not None:
+        return review.answer.value.replace("_", " ")
+    assert review.ended is not None
+    return review.ended.headline.partition(":")[0] if review.ended.kind is Kind.ACCEPTED else review.verdict
 
 
 def _finding(scene: Scene, entry: Entry) -> Iterator[Row]:
