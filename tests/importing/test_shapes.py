@@ -134,6 +134,11 @@ def test_a_criterion_of_a_story_is_all_that_its_heading_has() -> None:
         ),
         ("TODO.md", "# Step 1: Publish\n\n## Steps\n- [ ] 1. Copy\n- [ ] 2. Push\n", ["Publish"]),
         (
+            ".claude/plans/plan.md",
+            "## What\n\n### 1. Keys\n\nx\n\n### 2. Pages\n\ny\n\n## MVP\n\n- [x] a\n- [ ] b\n\n## Later\n\n- [ ] c\n",
+            ["a", "b", "c"],
+        ),
+        (
             "specs/001-a/tasks.md",
             "## Phase 1\n\n- [ ] T001 Add it\n- [ ] and this\n\n## Validation Checklist\n\n- [ ] All tests pass\n",
             ["Add it", "and this"],

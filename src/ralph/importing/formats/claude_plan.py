@@ -67,8 +67,18 @@ def _heads(document: Document) -> dict[int, re.Match[str]]:
     levels = [blocks[at].level for at in found]
     for level in sorted(set(levels)):
         if levels.count(level) > 1:
-            return {at: head for at, head in found.items() if blocks[at].level == level}
+            heads = {at: head for at, head in found.items() if blocks[at].level == level}
+            return {} if _is_beside_its_list(document, heads) else heads
     return {}
+
+
+def _is_beside_its_list(document: Document, heads: dict[int, re.Match[str]]) -> bool:
+    """Whether the work is a list of checkboxes elsewhere, so that these sections, mere numbers, only describe it."""
+    blocks = document.blocks
+    inside = {at for head in heads for at in range(head, document.end_of_section(head))}
+    boxes = [at for at, block in enumerate(blocks) if block.box >= 0]
+    is_named = any(document.words(blocks[at])[0].isalpha() for at in heads)
+    return len(boxes) > len(heads) and not is_named and inside.isdisjoint(boxes)
 
 
 def _listed(document: Document) -> None:

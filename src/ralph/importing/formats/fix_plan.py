@@ -14,7 +14,11 @@ from ralph.plans.markdown_stories import after_item
 
 _FIRST = re.compile(r"\A\s*[^\n]*\bfix[ _-]?plan\b", re.IGNORECASE)
 _BULLET = re.compile(r"^[ \t]*(?:[-*+]|[0-9]{1,9}[.)])[ \t]+\S", re.MULTILINE)
-_DONE = re.compile(r"\b(?:completed?|done|finished|fixed|resolved|archived?|implemented)\b", re.IGNORECASE)
+_DONE = re.compile(
+    r"\b(?:completed?|done|finished|fixed|resolved|archived?|implemented|erledigt|fertig|completad[oa]s?|terminad[oa]s?)\b"
+    r"|(?:完了(?:済み?)?|実装済み?|已完成|完成|완료)\W*\Z",
+    re.IGNORECASE,
+)
 _NO_TASKS = re.compile(
     r"\b(?:notes?|context|learnings?|overview|legend|background|summary|goals?|references?|links|status|principles|rules"
     r"|instructions|how to|conventions|architecture|decisions?|risks?|constraints|assumptions|success criteria)\b",
