@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -14,26 +11,14 @@ from check_dist import LARGEST_WHEEL, WANTED, check
 
 from ralph import __version__
 from ralph.cli.table import shown
+from support import built
 
 ROOT = Path(__file__).resolve().parents[2]
-EPOCH = "1700000000"
-
-
-def build(source: Path, out: Path, umask: int = 0o022) -> Path:
-    subprocess.run(
-        [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(out), str(source)],
-        env={**os.environ, "SOURCE_DATE_EPOCH": EPOCH},
-        umask=umask,
-        check=True,
-        capture_output=True,
-    )
-    return out
 
 
 @pytest.fixture(scope="module")
 def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Both, as `python -m build` makes them: the wheel from the sdist."""
-    return build(ROOT, tmp_path_factory.mktemp("dist"))
+    return built.dist(tmp_path_factory)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +61,7 @@ def test_another_folder_and_another_umask_give_the_same_bytes(dist: Path, tmp_pa
     with tarfile.open(next(dist.glob("*.tar.gz"))) as sdist:
         sdist.extractall(tmp_path, filter="data")
     (source,) = tmp_path.iterdir()
-    again = build(source.rename(tmp_path / "some other folder"), tmp_path / "again", umask=0o077)
+    again = built.build(source.rename(tmp_path / "some other folder"), tmp_path / "again", umask=0o077)
     assert {path.name: path.read_bytes() for path in again.iterdir()} == {
         path.name: path.read_bytes() for path in dist.iterdir()
     }

@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 
 from ralph import __version__
 from ralph.cli.table import shown
+from support import built
 from support.tools import WHEELS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -47,8 +48,8 @@ def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("index")
     for path in WHEELS.glob("*.whl"):
         (folder / path.name).symlink_to(path)
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    wheel = built.wheel(tmp_path_factory)
+    (folder / wheel.name).symlink_to(wheel)
     return folder
 
 

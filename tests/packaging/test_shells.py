@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from ralph.cli.table import shown
+from support import built
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "install.md").read_text()
@@ -20,11 +21,10 @@ LINES = [line for line in PAGE.splitlines() if line.startswith(("ralph config co
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel in a folder of its own; what it needs comes from the environment of the tests."""
     folder = tmp_path_factory.mktemp("installed")
-    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder / "dist")]
-    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
-    pip = [sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--no-index", "--no-compile"]
-    (wheel,) = (folder / "dist").iterdir()
-    subprocess.run([*pip, "--target", str(folder / "lib"), str(wheel)], check=True, capture_output=True)
+    uv = [str(Path(sys.executable).parent / "uv"), "pip", "install", "-q", "--no-deps", "--offline", "--no-config"]
+    wheel = built.wheel(tmp_path_factory)
+    into = ["--cache-dir", str(folder / "cache"), "--python", sys.executable, "--target", str(folder / "lib")]
+    subprocess.run([*uv, *into, str(wheel)], check=True, capture_output=True)
     program = folder / "bin" / "ralph"
     program.parent.mkdir()
     program.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}/lib" exec "{sys.executable}" -m ralph "$@"\n')
