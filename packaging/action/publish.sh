@@ -22,8 +22,9 @@ comment)
     ;;
 open)
     if ! ralph report "${plan[@]}" --json | python3 -c 'import json, sys
-sys.exit(not any(story["commits"] for story in json.load(sys.stdin)["stories"]))'; then
-        echo "no story was accepted, so there is nothing to open a pull request for"
+stories = json.load(sys.stdin)["stories"]
+sys.exit(not any(not commit["earlier_run"] for story in stories for commit in story["commits"]))'; then
+        echo "this run accepted no story, so there is nothing new for a pull request"
         exit 0
     fi
     open=$(gh pr list --head "$BRANCH" --state open --json url --jq '.[0].url // empty')

@@ -31,7 +31,7 @@ _LARGEST = 1024 * 1024
 _PAGES = Path(__file__).with_name("plugin_pages")
 SKILLS = ("ralph-plan", "ralph-setup")
 """The client may also choose these itself, from what the user asks."""
-COMMANDS = ("ralph-status", "ralph-review", "ralph-add", "ralph-fix", "ralph-answer", "ralph-run")
+COMMANDS = tuple(f"ralph-{name}" for name in ("status", "review", "add", "fix", "answer", "run"))
 """Only the user calls these."""
 HOOK = "command -v ralph-hook >/dev/null || exit 0; exec ralph-hook"
 """No path of this machine, so that the plugin can be shared. Where Ralph is not installed, the hooks do nothing."""
