@@ -8,6 +8,7 @@ import time
 from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ralph.archive import commit as archive_commit
 from ralph.archive.archive import Dates
@@ -23,12 +24,14 @@ from ralph.importing.convert import Converted, Exported, convert, export_text, e
 from ralph.importing.imports import Imported, ImportRequest, import_stories
 from ralph.importing.kinds import Done
 from ralph.importing.sources import gather
-from ralph.importing.write_back import WrittenBack, write_back
 from ralph.plans.beads import TOOLS, Difference, Kind, compare, find
 from ralph.plans.fresh import Fate, Loss
 from ralph.plans.registry import traits
 from ralph.setup.scaffold import choose_root
 from ralph.workspace.find import OpenPlan, open_plan
+
+if TYPE_CHECKING:
+    from ralph.importing.write_back import WrittenBack
 
 _WORDS = {
     Fate.LOST: "lost",
@@ -208,6 +211,8 @@ def table(plan: Plan) -> str:
 
 
 def _mark(opened: OpenPlan, args: Namespace) -> int:
+    from ralph.importing.write_back import write_back
+
     done = write_back(opened, args.status, "" if args.to == "-" else args.to, os.environ, dry=args.dry_run)
     if args.json:
         emit_json(done)

@@ -314,14 +314,16 @@ def check(parser: ArgumentParser) -> None:
 
 
 def plan_import(parser: ArgumentParser) -> None:
-    """Import stories from GitHub issues, a Markdown checklist, beads, fix_plan.md,
-    docs/plans/*.md, or a plan in any of Ralph's layouts.
+    """Import stories from the files of other tools, exported issues, a Markdown
+    checklist, or a plan in any of Ralph's layouts.
 
     They are added to the end of an existing plan, or start a new one. What was
-    imported before is skipped. Finished items stay finished, but unproven.
+    imported before is skipped. Finished items stay finished, but unproven. What does
+    not become part of a story is listed.
 
     examples:
       ralph plan import TODO.md --dry-run                    show what would be imported
+      ralph plan import .                                    what other tools keep in this project
       gh issue list --json number,title,body,labels,state,url | ralph plan import -
       ralph plan import .beads/issues.jsonl --layout spec.md
       ralph plan import docs/plans --into checkout           every plan in the folder
@@ -329,7 +331,7 @@ def plan_import(parser: ArgumentParser) -> None:
     """
     from ralph.importing.kinds import TITLES, Done, names
 
-    kinds = "\n".join(f"  {name:<10} {title}" for name, title in TITLES.items())
+    kinds = "\n".join(f"  {name:<12} {title}" for name, title in TITLES.items())
     parser.description = f"{parser.description}\n\nkinds:\n{kinds}\n  or any layout of Ralph"
     parser.add_argument("source", metavar="FILE|FOLDER|-", help="what to import; - reads stdin")
     parser.add_argument(
