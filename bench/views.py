@@ -6,8 +6,8 @@ and times of a long run. Every figure is measured in a process of its own. The f
 no view of a journal can do without. Then the views are opened on it: the fold alone, `ralph serve` and `ralph ui`, on a
 run that this process pretends to be and that goes on while they look. Opening counts the CPU time of the view, which
 does not depend on what else the machine does, and names the elapsed time beside it; `ralph ui` includes its own start.
-From event to screen is elapsed time. Last, what viewers cost the loop: the CPU time
-that it takes to write events while nobody looks, and while ten do."""
+From event to screen is elapsed time. Last, what viewers cost the loop: the CPU time that it takes to write events while
+nobody looks, and while ten do."""
 
 from __future__ import annotations
 
