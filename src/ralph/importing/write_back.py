@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from ralph.core.errors import BadData, RalphError, SetupError, UsageError
 from ralph.core.plan import Story
-from ralph.core.text import one_line
+from ralph.core.text import one_line, plural
 from ralph.host.files import read_bytes, write_bytes
 from ralph.importing.formats import beads as bead_format
 from ralph.importing.formats.taskmaster import lists_in
@@ -102,7 +102,8 @@ def _proven_by(proof: Proof | None) -> str:
         return "marked as done in the plan; no run has proven it"
     grade = f", {proof.grade}" if proof.grade else ""
     commit = f"commit {proof.commit}{grade}" if proof.commit else f"accepted by run {proof.run}{grade}"
-    return f"{commit}; {len(proof.checks)} checks passed" if proof.checks and proof.is_proven else commit
+    passed = sum(check.passed for check in proof.checks)
+    return f"{commit}; {plural(passed, 'check')} passed" if passed and proof.is_proven else commit
 
 
 def _sorted(job: _Job, is_done_there: Mapping[str, bool]) -> tuple[list[str], int, tuple[Mark, ...], tuple[Mark, ...]]:
