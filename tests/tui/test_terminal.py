@@ -13,6 +13,7 @@ from ralph.tui.editor import StoryEditor
 from support.loops import LoopProject, run_ralph
 from support.terminals import Terminal
 from support.ui_runs import PATIENCE, gated, let_go, presses
+from support.web_server import served
 
 pytestmark = pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
 COLOURS = re.compile(r"\x1b\[(?:\d+;)*(?:3[0-8]|4[0-8]|9[0-7]|10[0-7])(?:;\d+)*m")
@@ -93,6 +94,25 @@ def test_no_color_is_without_colour_and_a_resized_terminal_without_leftovers(fin
     assert shown.count("q quit") == 1
     assert "3 Checks" in shown.splitlines()[1]
     assert not COLOURS.search(first + own.text)
+
+
+def test_a_run_is_named_or_attached_to(finished: LoopProject) -> None:
+    run = finished.journals()[-1].parent.name
+    own = Terminal(finished, "ui", run[:13])
+    own.until(f"run {run}", PATIENCE)
+    own.press(b"q")
+    assert own.end() == 0
+    with served(finished.state, env=finished.env) as there:
+        own = Terminal(finished, "ui", "--attach", there.url, columns=120, rows=40, RALPH_TOKEN=there.token)
+        own.until(f"run {run} on {there.host}", PATIENCE)
+        own.press(b"q")
+        assert own.end() == 0
+        own = Terminal(finished, "ui", "--attach", there.url)
+        assert own.end() == ExitCode.USAGE
+        assert "pass the URL that `ralph serve` prints, or set RALPH_TOKEN" in own.plain
+    own = Terminal(finished, "ui", "--attach", there.url)
+    assert own.end() == ExitCode.ENVIRONMENT
+    assert "does not answer" in own.plain
 
 
 def test_it_says_what_is_missing(finished: LoopProject) -> None:

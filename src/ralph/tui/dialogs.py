@@ -35,6 +35,8 @@ class Dialog(ModalScreen[str | None]):
     Dialog Horizontal { height: auto; }
     Dialog Button { margin-right: 1; min-width: 8; width: auto; }
     Dialog TextArea { height: 7; }
+    Dialog TextArea, Dialog Input { background: $background; padding: 0; margin-bottom: 1; }
+    Dialog TextArea .text-area--cursor-line { background: transparent; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [("escape", "cancel", "Cancel")]
 

@@ -143,7 +143,11 @@ class Page(ScrollView, can_focus=True):
         over = styles.get("cursor" if self.has_focus else "quiet", Style()) if is_current else Style()
         is_found = bool(self.words) and self.words.lower() in shown.text.lower()
         over += styles.get("found", Style()) if is_found else Style()
-        segments = [Segment(text, base + styles.get(style, Style()) + over) for text, style in shown.parts]
+        kept = ("bold",) if over.reverse else styles  # a reversed colour would be a patch
+        segments = [
+            Segment(text, base + (styles.get(style, Style()) if style in kept else Style()) + over)
+            for text, style in shown.parts
+        ]
         strip = Strip(segments).crop_extend(left, left + width, base + over)
         if Strip(segments).cell_length <= left + width:
             return strip

@@ -115,7 +115,8 @@ def _refusal(code: int, body: bytes, host: str) -> RalphError:
     text, hint = one_line(str(said.get("error", "")), 300), one_line(str(said.get("hint", "")), 300)
     if code in (401, 403) and not text:
         text = f"{host} refuses this token"
-    hint = hint or ("pass the URL that `ralph serve` prints, or set RALPH_TOKEN" if code == 401 else "")
+    if code == 401:  # its own hint is for browsers
+        hint = "pass the URL that `ralph serve` prints, or set RALPH_TOKEN"
     if code >= 500:
         return Unreachable(text or f"{host} answers with status {code}")
     return UsageError(text or f"{host} answers with status {code}", hint=hint or "does `ralph serve` run there?")
