@@ -132,8 +132,8 @@ def main() -> int:
         print(json.dumps([one._asdict() for one in results], indent=1))
     else:
         show(results, attempts=args.attempts)
-    is_clean = not any(one.problem or not one.has_report for one in results)
-    return 0 if is_clean and (args.reviewer == "blind" or not any(one.false for one in results)) else 1
+    is_clean = all(one.has_report and not one.problem for one in results)
+    return 0 if is_clean and (args.reviewer == "blind" or all(one.true == one.stories for one in results)) else 1
 
 
 def run(
