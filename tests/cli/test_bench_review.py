@@ -86,13 +86,13 @@ def test_the_best_one_is_set_with_a_cap_and_it_is_told_why(workspace: Path, monk
     assert rows(done.out)[3].startswith("all of them together 16 of 16 (81%–100%) 4 of 16")
     assert "security@claude/haiku found 16 of 16 (81%–100%) defects and objected to 1 of 16" in done.err
     assert "review.reviewers: not set -> security@claude/haiku" in done.err
-    assert "review.cap: 5 -> 3" in done.err
+    assert "review.cap: 5 -> 4" in done.err
     assert config(workspace).startswith("# ours\n")
     again = ralph_here("bench", "review", "--yes-spend", "--apply", "--reviewers", names, cwd=workspace)
     assert "the settings say so already" in again.err
     shown = ralph_here("config", "get", "review.reviewers", cwd=workspace)
     assert shown.out.strip() == '["security@claude/haiku"]'
-    assert ralph_here("config", "get", "review.cap", cwd=workspace).out.strip() == "3"
+    assert ralph_here("config", "get", "review.cap", cwd=workspace).out.strip() == "4"
 
 
 def test_another_agent_does_not_inherit_the_command_line(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:

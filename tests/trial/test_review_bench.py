@@ -157,21 +157,21 @@ def test_two_reviewers_together_find_what_either_finds() -> None:
     assert (recall.count, recall.of, alarms.count, alarms.of) == (3, 4, 2, 4)
 
 
-@pytest.mark.parametrize(("alarms", "cap"), [(0, 2), (4, 4), (8, 6), (15, 10), (16, 10)])
+@pytest.mark.parametrize(("alarms", "cap"), [(0, 3), (4, 5), (8, 7), (15, 10), (16, 10)])
 def test_the_cap_lets_good_work_through(alarms: int, cap: int) -> None:
     """With 4 false alarms of 16, 3 reviews approve good work with a probability of 98 %."""
     measured = result("x" * 16, "x" * alarms + "." * (16 - alarms))
     assert cap_for(measured) == cap
     if 0 < alarms < 15:
-        assert (alarms / 16) ** (cap - 1) <= 0.05 < (alarms / 16) ** (cap - 2)
+        assert (alarms / 16) ** (cap - 2) <= 0.05 < (alarms / 16) ** (cap - 3)
     assert math.isclose(measured.gain, 1 - alarms / 16)
 
 
 def test_the_settings_name_the_reviewer_as_it_was_measured() -> None:
-    plain = {"review.agent": "claude", "review.model": "haiku", "review.reviewers": "", "review.cap": "2"}
+    plain = {"review.agent": "claude", "review.model": "haiku", "review.reviewers": "", "review.cap": "3"}
     assert settings_for(result("x", ".")) == plain
     named = settings_for(result("x", ".", page="security"))
-    assert named == {"review.reviewers": "security@claude/haiku", "review.cap": "2"}
+    assert named == {"review.reviewers": "security@claude/haiku", "review.cap": "3"}
 
 
 def test_a_reviewer_that_objects_to_everything_tells_nothing() -> None:

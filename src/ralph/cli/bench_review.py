@@ -223,7 +223,8 @@ def _apply(args: Namespace, results: Sequence[Result], settings: Settings) -> No
         return
     note(
         f"{best.reviewer} found {_rate(best.recall)} defects and objected to {_rate(best.false_alarms)} good stories; "
-        f"with review.cap {settings_for(best)['review.cap']} it approves 95 % of good work before the cap"
+        f"with review.cap {settings_for(best)['review.cap']}, two reviews may find something, and then good work is "
+        "approved with a probability of 95 %"
     )
     for key, value in wanted.items():
         note(f"  {key}: {_now(settings, key) or 'not set'} -> {value or 'not set'}")

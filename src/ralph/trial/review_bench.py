@@ -9,7 +9,9 @@ from __future__ import annotations
 import json
 import math
 import shutil
+import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -27,6 +29,9 @@ from ralph.trial.review_cases import Case, check, draw, project
 from ralph.trial.stage import REQUEST, Played, Stage
 
 _SECONDS = 4 * 3600.0
+_MOST_REVIEWS = 10
+_STEP = 4
+"""Reviews after which the progress is told again."""
 _UNUSABLE = (Kind.REJECTED, Kind.CRASHED, Kind.TIMED_OUT)
 """How a review ends that the loop repeats until the story is set aside. After any other end it was not given."""
 _PATIENCE = {
@@ -134,7 +139,7 @@ def measure(
             problem = f"the ${max_cost:g} of --max-cost are spent"
             break
         folder = Path(tempfile.mkdtemp(prefix="project-"))
-        played = _play(folder, reviewer, half, None if max_cost is None else max_cost - spent)
+        played = _play(folder, reviewer, half, None if max_cost is None else max_cost - spent, report)
         found = list(_judgements(half, played))
         judgements += found
         costs.append(_cost(played))
@@ -178,10 +183,10 @@ def wilson(count: int, of: int, z: float = 1.96) -> tuple[float, float]:
 
 
 def cap_for(result: Result) -> int:
-    """Reviews until a good story is approved with a probability of 95 %, and one before that to find a defect."""
+    """Two reviews that find something, then as many as good work needs to be approved with a probability of 95 %."""
     rate = result.false_alarms.share
-    more = 1 if rate <= 0.05 else math.ceil(math.log(0.05) / math.log(rate)) if rate < 1 else 10
-    return 1 + min(more, 9)
+    more = 1 if rate <= 0.05 else math.ceil(math.log(0.05) / math.log(rate)) if rate < 1 else _MOST_REVIEWS
+    return min(2 + more, _MOST_REVIEWS)
 
 
 def settings_for(result: Result) -> dict[str, str]:
@@ -205,7 +210,9 @@ def together(results: Sequence[Result]) -> tuple[Rate, Rate]:
     )
 
 
-def _play(folder: Path, reviewer: Reviewer, cases: Sequence[Case], max_cost: float | None) -> Played:
+def _play(
+    folder: Path, reviewer: Reviewer, cases: Sequence[Case], max_cost: float | None, report: Callable[[str], None]
+) -> Played:
     model = reviewer.model
     stage = Stage(
         folder,
@@ -230,7 +237,24 @@ def _play(folder: Path, reviewer: Reviewer, cases: Sequence[Case], max_cost: flo
     script.write_text(json.dumps({"stories": {f"S-{n}": [_work(case)] for n, case in enumerate(cases, 1)}}))
     chosen = ["--review-model", model or stage.rehearsal.model] if model or stage.rehearsal.model else []
     turns = [] if stage.is_real else _turns(stage, len(cases))
-    return stage.play(turns, "--agent-script", str(script), *chosen, seconds=_SECONDS)
+
+    def follow(stage: Stage, process: subprocess.Popen[bytes]) -> None:
+        """A real review takes minutes: say from time to time how many there are."""
+        end, told = time.monotonic() + _SECONDS, 0
+        while process.poll() is None and time.monotonic() < end:
+            if (done := _reviews(stage)) >= told + _STEP:
+                told = done
+                report(f"  {done} of {len(cases)} reviews")
+            time.sleep(0.5)
+
+    return stage.play(turns, "--agent-script", str(script), *chosen, meanwhile=follow)
+
+
+def _reviews(stage: Stage) -> int:
+    journals = (path.read_bytes() for path in stage.state.glob("*/runs/*/events.jsonl"))
+    return sum(
+        b'"IterationEnded"' in line and b'"mode":"review"' in line for text in journals for line in text.splitlines()
+    )
 
 
 def _work(case: Case) -> dict[str, list[object]]:
