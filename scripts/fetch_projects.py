@@ -64,7 +64,7 @@ def fetch(project: dict[str, Any]) -> bool:
 
 
 def is_there(project: dict[str, Any]) -> bool:
-    archive = FOLDER / project["archive"]
+    archive = FOLDER / str(project["archive"])
     return archive.is_file() and hashlib.sha256(archive.read_bytes()).hexdigest() == project["sha256"]
 
 

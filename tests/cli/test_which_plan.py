@@ -35,8 +35,13 @@ ARGUMENTS = {
     "task reopen": ["US-001"],
     "task split": ["US-001", "a", "b"],
     "task move": ["US-001", "--last"],
+    "task skip": ["US-001"],
+    "task finding": ["US-001"],
+    "record": ["--svg", "-"],
+    "ui": None,
+    "bench review": None,
 }  # fmt: skip
-"""What a command needs besides. None: it has settings or places to show without a plan, too."""
+"""What a command needs besides. None: it can do something without a plan, or first needs a terminal or an agent."""
 
 
 def leaves() -> list[Command]:
