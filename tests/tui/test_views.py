@@ -41,6 +41,14 @@ async def look_around(hand: Hand, **words: tuple[str, ...]) -> None:
         assert is_clean(hand), hand.text
 
 
+async def open_weakened(hand: Hand) -> None:
+    """The attempt that changes a check."""
+    await hand.press("home", "down")
+    await hand.until("review US-002")
+    await hand.press("1", "left_square_bracket")
+    await hand.until("implement US-002  iteration 5 · 1 of 2")
+
+
 def test_every_tab_shows_the_evidence(ended: LoopProject) -> None:
     async def play(hand: Hand) -> None:
         await hand.until("ended: waiting")
@@ -48,10 +56,7 @@ def test_every_tab_shows_the_evidence(ended: LoopProject) -> None:
         assert "proven · 4× · $0.25" in hand.text
         await hand.until("✗ US-003 [red]Loud[/red] and late")  # no markup
         assert "asks you · 3× · 2 open" in hand.text
-        await hand.press("home", "down")
-        await hand.until("review US-002")
-        await hand.press("1", "left_square_bracket")
-        await hand.until("implement US-002  iteration 5 · 1 of 2")
+        await open_weakened(hand)
         await look_around(
             hand,
             Live=("for the reviewer to check",),
@@ -127,10 +132,7 @@ def test_a_run_on_another_machine_through_its_server(ended: LoopProject) -> None
         async def play(hand: Hand) -> None:
             await hand.until(f"run {run} on {there.host}")
             await hand.until("ended: waiting")
-            await hand.press("home", "down")
-            await hand.until("review US-002")
-            await hand.press("1", "left_square_bracket")
-            await hand.until("implement US-002  iteration 5 · 1 of 2")
+            await open_weakened(hand)
             await look_around(
                 hand,
                 Live=("Bash echo fine > src/$RALPH_STORY.txt",),
@@ -145,6 +147,7 @@ def test_a_run_on_another_machine_through_its_server(ended: LoopProject) -> None
             await hand.until("the plan of this run is not on this machine")
             os.kill(there.pid, signal.SIGTERM)
             await hand.until(f"{there.host} does not answer")
+            there.process.wait(30)  # a second signal would be one too many
 
         drive(RalphUi(Remote(server, run), None, ended.env), play, 120, 40)
     notes = [path.read_text() for path in ended.state.glob("*/plans/*/notes/*")]
