@@ -108,7 +108,7 @@ def test_an_iteration_starts_few_processes(project: Project, monkeypatch: pytest
             tree = snapshot.snapshot_tree(repo, project.index)
             candidate_tree(repo, checkpoint=checkpoint, tree=tree, index_file=project.index)
             assert commit_story(repo, checkpoint=checkpoint, tree=tree, message="x\n", index_file=project.index)
-    assert calls == ["ls-files", "ls-files", "ls-files", "ls-files", "update-index", "commit-tree", "update-ref"]
+    assert calls == ["ls-files", "ls-files", "ls-files", "update-index", "commit-tree", "update-ref"]
 
 
 @pytest.mark.parametrize(
@@ -149,3 +149,23 @@ def test_a_name_that_git_refuses_is_refused(project: Project) -> None:
     tree = snapshot.snapshot_tree(project.repo, project.index)
     with pytest.raises(SetupError, match="does not accept these file names"):
         candidate_tree(project.repo, checkpoint=checkpoint, tree=tree, index_file=project.index)
+
+
+@pytest.mark.parametrize("how", ["changed", "deleted", "mode", "folder"])
+def test_a_file_that_changed_after_it_was_judged_is_noticed(project: Project, how: str) -> None:
+    checkpoint = take(project.repo, project.index)
+    path = project.write("src/b.py", "judged\n")
+    tree = snapshot.snapshot_tree(project.repo, project.index)
+    match how:
+        case "changed":
+            path.write_text("later!\n")
+        case "deleted":
+            path.unlink()
+        case "mode":
+            path.chmod(0o755)
+        case "folder":
+            path.parent.rename(project.root / "moved")
+            path.parent.symlink_to("moved")
+    made = commit_story(project.repo, checkpoint=checkpoint, tree=tree, message="x\n", index_file=project.index)
+    assert made is not None
+    assert (made.commit, made.changed) == ("", ("src/b.py",))

@@ -78,10 +78,12 @@ class PageBack(Struct, frozen=True):
     """Why it could not be restored."""
     logged: str = ""
     """What the agent added to the progress log."""
+    wrote: bool = False
+    """Whether a file was written for that."""
 
     def __add__(self, other: PageBack) -> PageBack:
         told = "; ".join(filter(None, (self.told, other.told)))
-        return PageBack(told, self.left or other.left, self.logged + other.logged)
+        return PageBack(told, self.left or other.left, self.logged + other.logged, self.wrote or other.wrote)
 
 
 class Inbox(Protocol):

@@ -99,7 +99,9 @@ class WorkTree(Protocol):
         """Save everything under a rescue ref and change nothing."""
         ...
 
-    def inspect(self, checkpoint: dict[str, Any]) -> Inspection: ...
+    def inspect(self, checkpoint: dict[str, Any], *, as_shared: bool = False) -> Inspection:
+        """`as_shared`: the loop has written no file since `share`, whose look at the files is used again."""
+        ...
 
     def put_back(
         self, checkpoint: dict[str, Any], is_protected: Callable[[str], bool], name: str, *, also_new: bool = True

@@ -50,6 +50,8 @@ class Acted(Struct, frozen=True, kw_only=True):
     left: str = ""
     """What could not be restored."""
     logged: str = ""
+    is_as_shared: bool = False
+    """The loop has written no file since it told apart who changed what."""
     evidence: Evidence
 
     @property
@@ -201,7 +203,7 @@ def _told(error: RalphError) -> str:
 
 def _take_out_others(run: Run, acted: Acted) -> Acted:
     attempt, notices = share(run, acted.attempt, rules=False)
-    return msgspec.structs.replace(acted, attempt=attempt, notices=(*acted.notices, *notices))
+    return msgspec.structs.replace(acted, attempt=attempt, notices=(*acted.notices, *notices), is_as_shared=True)
 
 
 def _restore_rules(run: Run, acted: Acted) -> Acted:
@@ -211,12 +213,14 @@ def _restore_rules(run: Run, acted: Acted) -> Acted:
         notices=(*acted.notices, *filter(None, (page.told,))),
         left=acted.left or page.left,
         logged=acted.logged or page.logged,
+        is_as_shared=acted.is_as_shared and not page.wrote,
     )
 
 
 def _inspect(run: Run, acted: Acted) -> Acted:
     """The tree, with protected files restored."""
-    inspection, notices = protect(run, acted.attempt, run.tree.inspect(acted.attempt.checkpoint))
+    found = run.tree.inspect(acted.attempt.checkpoint, as_shared=acted.is_as_shared)
+    inspection, notices = protect(run, acted.attempt, found)
     return msgspec.structs.replace(acted, inspection=inspection, notices=(*acted.notices, *notices))
 
 

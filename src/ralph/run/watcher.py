@@ -208,9 +208,11 @@ class Watcher:
             if not changed:
                 break
         if left := [self._name(Path(path)) for path in self._changed(story)] if changed else []:
-            return PageBack(left=f"agents do not change the rules, but {', '.join(left[:_FEW])} could not be restored")
+            return PageBack(
+                left=f"agents do not change the rules, but {', '.join(left[:_FEW])} could not be restored", wrote=True
+            )
         more = [f"and {len(told) - _FEW} more files"] if len(told) > _FEW else []
-        return PageBack("; ".join((*list(told.values())[:_FEW], *more)))
+        return PageBack("; ".join((*list(told.values())[:_FEW], *more)), wrote=bool(told))
 
     def _changed(self, story: Story | None) -> list[str]:
         now = self._read()
@@ -314,7 +316,7 @@ class MemoryWatch:
         added = (line for line in now.splitlines() if line.strip() and line not in known)
         logged = "\n".join(added) if self._memory.is_log else ""
         if now == before or not before.strip():
-            return PageBack(logged=logged)
+            return PageBack(logged=logged, wrote=now != before)
         told = []
         if self._memory.is_log and (not now.strip() or entries_of(before) not in now):
             self._keep(iteration, now, "changed")
@@ -328,7 +330,7 @@ class MemoryWatch:
                 f"{kept}"
             )
         self._before = self._read()
-        return PageBack("; ".join(told), logged=logged)
+        return PageBack("; ".join(told), logged=logged, wrote=True)
 
     def _with_origins(self, before: str, now: str, story: str) -> str:
         """What the agent added, without secrets; among the learnings with the story and the date: readers must not

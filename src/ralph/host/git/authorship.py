@@ -30,7 +30,7 @@ from ralph.host.git.objects import TreeEntry, changes, entries, no_entry, set_en
 from ralph.host.git.refs import BRANCHES, listing, recorded_refs
 from ralph.host.git.repo import Repo
 from ralph.host.git.shadow import moments_of, shadow_of
-from ralph.host.git.snapshot import snapshot
+from ralph.host.git.snapshot import Snapshot, snapshot
 
 _MOST = 8 * 1024 * 1024
 _READING = frozenset((
@@ -284,6 +284,8 @@ class OtherChanges:
         self._before = checkpoint
         self._sessions = sessions
         self._trace = trace
+        self.seen: Snapshot | None = None
+        """The files, if they were looked at."""
 
     def adopted(self, is_ours: Callable[[str], bool], *, files: bool) -> Adopted:
         """`is_ours`: files that the loop writes itself. `files`: also look for changed files, not only for commits."""
@@ -301,7 +303,8 @@ class OtherChanges:
         refs = {ref: name for ref, (name, at) in moved.items() if self._is_others(at, traced.moved_refs)}
         tree, written = before.tree, dict[bytes, Author]()
         if files or head != before.head:
-            tree = snapshot(self._repo, self._index, unreadable_before=before.unreadable).tree
+            self.seen = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
+            tree = self.seen.tree
             written = self._authors(tree, is_ours)
         paths = [path for path, author in written.items() if author is Author.OTHER and files]
         agents = {path for path, author in written.items() if author is Author.AGENT}

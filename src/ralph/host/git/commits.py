@@ -54,7 +54,7 @@ from ralph.host.git.repo import Repo, current_settings
 from ralph.host.git.rescue import AUTHOR
 from ralph.host.git.restore import end_operations, put_index, restore_index
 from ralph.host.git.shadow import moments_of
-from ralph.host.git.snapshot import snapshot_tree
+from ralph.host.git.snapshot import entry_on_disk, snapshot_tree
 from ralph.host.redaction import redact
 from ralph.host.removal import is_file
 
@@ -244,13 +244,12 @@ def commit_story(
         if made or not start.has_moved:
             pending.remember()
             return made
-    result, now = (
-        Committed(edited_hooks=_edited_hooks(repo, start.todo), tampering=tampering),
-        snapshot_tree(repo, index_file),
-    )
-    mine = {change.raw for change in start.todo} - {os.fsencode(os.path.relpath(p, repo.root)) for p in own or ()}
-    if late := tuple(change.path for change in _changes(repo, tree, now) if change.raw in mine):
-        return replace(result, changed=late)
+    result = Committed(edited_hooks=_edited_hooks(repo, start.todo), tampering=tampering)
+    written = {os.fsencode(os.path.relpath(path, repo.root)) for path in own or ()}
+    mine = [change for change in start.todo if change.raw not in written]
+    now = tree if hook is None and _is_as_judged(repo, mine) else snapshot_tree(repo, index_file)
+    if late := {change.path for change in _changes(repo, tree, now)}.intersection(change.path for change in mine):
+        return replace(result, changed=tuple(sorted(late)))
     if hook is not None and pending.index is not None:
         failure, message = _run_hooks(repo, hooks or Hooks(), pending.index, index_file, now, message)
         result = replace(result, restored=restore_own(own or {}, repo.root))
@@ -417,6 +416,18 @@ def _run_hooks(
             return failure, message
         message = file.read_text(errors="replace")
     return None, message
+
+
+def _is_as_judged(repo: Repo, mine: Sequence[Changed]) -> bool:
+    """Whether these files are on disk as they were judged. False: it takes a look at everything to tell."""
+    if len(mine) > _FEW:
+        return False
+    gone = no_entry(repo)
+    try:
+        now = [TreeEntry(*entry) if (entry := entry_on_disk(repo, change.raw)) else gone for change in mine]
+    except NotLoose:
+        return False
+    return now == [change.new for change in mine]
 
 
 def _changes(repo: Repo, old: str, new: str) -> tuple[Changed, ...]:

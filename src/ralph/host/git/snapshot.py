@@ -381,6 +381,13 @@ def _with_changes(repo: Repo, shadow: Shadow, tree: str, seen: _Seen) -> str:
     return with_entries((shadow.objects,), tree, wanted, repo.no_object)
 
 
+def entry_on_disk(repo: Repo, path: bytes) -> Entry | None:
+    """The same for a path of the working tree, which a link may lead out of."""
+    if _is_beyond_link(repo.root, path):
+        raise NotLoose
+    return file_entry(repo, path)
+
+
 def file_entry(repo: Repo, path: bytes, largest: int = _LARGEST_PLAIN) -> Entry | None:
     """That of a file or link as it is on disk. None: there is none. Raises NotLoose if git has to add it."""
     full = os.fsencode(repo.root) + b"/" + path

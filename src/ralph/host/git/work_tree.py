@@ -43,7 +43,7 @@ from ralph.host.git.rescue import drop, find, keep_uncommitted, roll_back, save
 from ralph.host.git.restore import repair_head, restore_lost, restore_some
 from ralph.host.git.shadow import shadow_of
 from ralph.host.git.situation import in_progress, phrase, situation
-from ralph.host.git.snapshot import LARGEST_FILE, file_entry, snapshot, snapshot_tree
+from ralph.host.git.snapshot import LARGEST_FILE, Snapshot, file_entry, snapshot, snapshot_tree
 from ralph.host.git.swap import swap_back, swapped
 from ralph.host.process.signals import StopSignal
 
@@ -80,6 +80,8 @@ class GitWorkTree:
         self._ignored = ""
         self._is_nobody_told = False
         self._is_unsigned_told = False
+        self._seen: Snapshot | None = None
+        """The files as they were when the agent's changes were told apart from those of others."""
         self._known: dict[str, bool] = {}
         """Ralph's own files → whether git tracks them."""
 
@@ -119,6 +121,7 @@ class GitWorkTree:
         repair_packed_refs(self._repo)
         others = OtherChanges(self._repo, self._index, before, self._timed_sessions(), self._trace)
         found = others.adopted(is_ours, files=files)
+        self._seen = others.seen
         checkpoint = checkpoint if found.checkpoint is before else msgspec.to_builtins(found.checkpoint)
         notices = (*_told(tampering), *found.notices)
         return Shared(checkpoint, notices, found.branch.ask, found.branch.can_undo, found.final)
@@ -142,12 +145,15 @@ class GitWorkTree:
         saved = save(self._repo, name, self._index, _checkpoint(checkpoint), message)
         return RolledBack(ref=saved.ref, commit=saved.commit) if saved else RolledBack()
 
-    def inspect(self, checkpoint: dict[str, Any]) -> Inspection:
+    def inspect(self, checkpoint: dict[str, Any], *, as_shared: bool = False) -> Inspection:
+        seen, self._seen = self._seen if as_shared else None, None
         before = _checkpoint(checkpoint)
         tampering = undo_tampering(self._repo, before, self._index)
         self._unlock(before)
         lost = restore_lost(self._repo, before, self._index)
-        found = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
+        if seen is None or lost.refs:  # the user's index may have been repaired: it says what is tracked
+            seen = snapshot(self._repo, self._index, unreadable_before=before.unreadable)
+        found = seen
         pin_tree(self._repo, self._index, "work", found.tree)
         changed = changes(self._repo, before.tree, found.tree) if found.tree != before.tree else ()
         committed = agent_commits(self._repo, before)
