@@ -118,10 +118,11 @@ def test_it_ends_at_once_with_streams_open(tmp_path: Path, how: signal.Signals) 
     tell_hostile(state)
     server = Served(state, "--token-file", str(file))
     streams = ["/api/home/stream", f"/api/runs/{RUN}/stream"] * 10
-    connections = [socket.create_connection(("127.0.0.1", server.port), timeout=30) for _ in streams]
-    for connection, path in zip(connections, streams, strict=True):
-        connection.sendall(server.request(path))
-        assert connection.recv(100).startswith(b"HTTP/1.1 200 ")
+    connections = []
+    for path in streams:
+        connections.append(socket.create_connection(("127.0.0.1", server.port), timeout=30))
+        connections[-1].sendall(server.request(path))
+        assert connections[-1].recv(100).startswith(b"HTTP/1.1 200 ")
     code, err, seconds = server.end(how)
     assert (code, err) == (0, "")
     assert seconds < 20, "a stream would keep it for ever"

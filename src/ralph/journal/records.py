@@ -110,10 +110,14 @@ def _head(journal: Path) -> Path:
     return journal.with_suffix(".head")
 
 
+_building = threading.Lock()
+
+
 @cache
 def _decoder() -> msgspec.json.Decoder[Record]:
-    """Built on first use, because that takes a few milliseconds."""
-    return msgspec.json.Decoder(Record)
+    """Built on first use, because that takes a few milliseconds; by one thread at a time, or msgspec crashes."""
+    with _building:
+        return msgspec.json.Decoder(Record)
 
 
 class _FlatEvent(msgspec.Struct):

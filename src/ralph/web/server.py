@@ -13,16 +13,22 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import uvicorn
 from msgspec import Struct
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ralph import __version__
 from ralph.core.errors import SetupError, UsageError
+from ralph.core.events import Record
+from ralph.core.review import Ledger
 from ralph.host.files import write_bytes
+from ralph.host.locks import Owner
+from ralph.views.acts import Act
 from ralph.web.access import Access, is_loopback
 from ralph.web.app import make_app
 from ralph.web.feeds import Feeds
+from ralph.workspace.stuck_stories import Answers
 
 DEFAULT_PORT = 8750
 _TRIED = 20
@@ -117,6 +123,7 @@ def serve(
     wanted: Wanted, env: Mapping[str, str], on_start: Callable[[Serving], object], on_bug: Callable[[], object]
 ) -> None:
     """Until Ctrl-C or SIGTERM. `on_start` is told the address once the server answers there."""
+    _prepare()
     bound = _bind(wanted)
     port = bound.getsockname()[1]
     name = _in_url(_WILDCARDS.get(wanted.host, wanted.host))
@@ -150,6 +157,12 @@ def serve(
     finally:
         if token_file is not None:
             token_file.unlink(missing_ok=True)
+
+
+def _prepare() -> None:
+    """msgspec examines a type on its first use, and Python crashes when two threads do that at once."""
+    for kind in (Record, Ledger, Answers, Owner, Act):
+        msgspec.json.Decoder(kind)
 
 
 _ENDING = (signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else []))
