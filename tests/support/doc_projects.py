@@ -187,10 +187,11 @@ class DocProject:
         adding = [f'ralph task add "{title}" --criterion "GET / answers 200"' for title in STORIES]
         self.do("ralph init user-login --no-input --no-run-checks", *adding, "git add -A", "git commit -qm Plan")
 
-    def wait(self, seconds: float = 60) -> None:
+    def wait(self, seconds: float = 120) -> None:
         """Until the runs in the background have ended."""
         until = time.monotonic() + seconds
-        while self._is_used() and time.monotonic() < until:
+        while self._is_used():
+            assert time.monotonic() < until, "a block left something running"
             time.sleep(0.1)
 
     def _is_used(self) -> bool:
