@@ -27,12 +27,15 @@ projects of others."""
 SLOW_TESTS = ROOT / "tests" / "slow_tests.txt"
 
 USAGE = """\
-usage: scripts/test [--everything] [--coverage] [--only-tests | --only-lint] [PYTEST ARGUMENTS]
+usage: scripts/test [--fast | --everything] [--coverage] [--only-tests | --only-lint] [PYTEST ARGUMENTS]
        scripts/test --agents [NAME …]
 
 Sets up .venv when needed, then runs ruff (lint and format), mypy, import-linter and pytest. Tests of programs that are
 not installed here are skipped, with one line each at the end, and so are those in tests/slow_tests.txt.
 
+  --fast        for the inner loop, under a minute: the linters, then the tests of the files that changed since main,
+                a core set, and up to 12 files of tests that use what changed; slow tests are left out, and so is each
+                group that could not start in time
   --everything  all tests: fail instead of skipping where a program is missing, and try more random examples
   --coverage    measure which lines of src/ the tests reach; fail below the floor in pyproject.toml
   --agents      fetch the real clients of these agents, or of all, and run the conformance suite on them, and no
@@ -45,6 +48,7 @@ Everything else goes to pytest. PYTHON=/path/to/python3 chooses the interpreter 
 
 examples:
   scripts/test
+  scripts/test --fast
   scripts/test --everything
   scripts/test --coverage
   scripts/test --only-tests -k completion -x
@@ -52,6 +56,8 @@ examples:
   scripts/test --agents codex gemini
 """
 
+NO_TESTS = 5
+"""Pytest's exit code when all tests of the files were left out."""
 CONFORMANCE = "tests/agents/conformance"
 
 LINT = (
@@ -69,9 +75,14 @@ def main(arguments: list[str]) -> int:
     if own & {"-h", "--help"}:
         print(USAGE, end="")
         return 0
+    if own >= {"--fast", "--everything"}:
+        print("error: --fast and --everything exclude each other", file=sys.stderr)
+        return 64
     if own >= {"--only-tests", "--only-lint"}:
         print("error: --only-tests and --only-lint exclude each other", file=sys.stderr)
         return 64
+    if "--fast" in own:
+        return test_fast([] if "--only-tests" in own else list(LINT), for_pytest)
     steps = [] if "--only-tests" in own else list(LINT)
     if "--only-lint" not in own:
         measured = ["--cov", "--cov-report=term:skip-covered"] if "--coverage" in own else []
@@ -112,6 +123,28 @@ def main(arguments: list[str]) -> int:
     return 1 if failed else 0
 
 
+def test_fast(steps: list[tuple[str, list[str]]], for_pytest: list[str]) -> int:
+    """The linters and the tests that say most about what changed."""
+    from fast_tests import LAST_START, changed_files, command, groups
+
+    started, failed, left = time.monotonic(), list[str](), list[str]()
+    os.environ["TEST_QUICK"] = "1"
+    with environment_in_use(), scratch_folder() as scratch:
+        failed += [title for title, step in steps if run(title, step, scratch)]
+        compile_sources()
+        begun = time.monotonic()
+        for name, files in groups(changed_files()):
+            if files and time.monotonic() - begun > LAST_START:
+                left += files
+            elif files and run(f"pytest: {name}", command(files, for_pytest), scratch) not in (0, NO_TESTS):
+                failed.append(name)
+    if left:
+        print(f"\nnot tested, for lack of time: {', '.join(left)}")
+    print(f"\n{'FAILED: ' + ', '.join(failed) if failed else 'passed'} ({time.monotonic() - started:.1f} s);", end=" ")
+    print("`scripts/test` runs the others")
+    return 1 if failed else 0
+
+
 def test_agents(names: list[str]) -> int:
     """The conformance suite on real clients."""
     if wrong := [name for name in names if name not in CLIENTS]:
@@ -138,7 +171,7 @@ def split(arguments: list[str]) -> tuple[set[str], list[str]]:
     for at, argument in enumerate(arguments):
         if argument == "--":
             return own, rest + arguments[at + 1 :]
-        if argument in ("-h", "--help", "--everything", "--coverage", "--only-tests", "--only-lint"):
+        if argument in ("-h", "--help", "--fast", "--everything", "--coverage", "--only-tests", "--only-lint"):
             own.add(argument)
         else:
             rest.append(argument)
