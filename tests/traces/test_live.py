@@ -201,7 +201,7 @@ def test_a_trace_whose_sender_was_killed_too_is_completed_by_the_next_run(
 ) -> None:
     project = LoopProject.make(tmp_path / "loop", short("tasks.json"))
     collector.code = 503
-    run_driven(project, "kill", at(points, "journalled Judged", 1), tmp_path / "points", **collector.env)
+    run_driven(project, "kill", at(points, "journalled Judged", 2), tmp_path / "points", **collector.env)
     folder = project.journals()[0].parent
     wait_for(lambda: read_delivery(folder) is not None)
     delivery = read_delivery(folder)

@@ -252,10 +252,13 @@ def copy_dependencies(repo: Repo, tree: Path, record: Path, config: Config) -> N
     Copies(record, [(checkout, tree)]).sync([(checkout / path, tree / path) for path in inner])
 
 
-def bring_back(user: PlanRef, env: Mapping[str, str], *, advance: bool, written: Iterable[Path] = ()) -> Iterator[str]:
+def bring_back(
+    user: PlanRef, env: Mapping[str, str], *, why_not: str = "", written: Iterable[Path] = ()
+) -> Iterator[str]:
     """Advance the user's branch to the clone's, if their checkout is as it was. Yields what to tell.
 
-    Without `advance` only a plan that git ignores is brought back. `written`: files that show the run, in the clone.
+    `why_not`: why it is to be left alone; then only a plan that git ignores is brought back. `written`: files that show
+    the run, in the clone.
     """
     state = plan_state(user, env)
     known = read_clone(state)
@@ -269,7 +272,7 @@ def bring_back(user: PlanRef, env: Mapping[str, str], *, advance: bool, written:
         _return_files(known, user, clone, only_ignored=True, written=written)
         yield f"the work is on branch {known.branch}; your checkout was left alone"
         return
-    why = "" if is_same else _why_not_now(known, repo) if advance else "it was left alone (workspace: clone)"
+    why = "" if is_same else why_not or _why_not_now(known, repo)
     if not why and not is_same:
         why = _advance(known, user, repo, clone, tip)
     if why:

@@ -23,7 +23,7 @@ from ralph.core.agent_traits import login_of, traits_of
 from ralph.core.errors import LockHeld, PlanError, RalphError, SetupError, UsageError
 from ralph.core.events import AgentStarted, AnyEvent, Noted, RunStarted
 from ralph.core.history import History, fold
-from ralph.core.moves import Stop
+from ralph.core.moves import Reason, Stop
 from ralph.core.permissions import may_line
 from ralph.core.plan import Plan, State
 from ralph.core.ports import Session
@@ -168,11 +168,19 @@ def launch(prepared: Launched, caller: Caller) -> Stop:
                 caller.tell(line)
         if clone is not None:
             user = moved_to(spec.ref, Path(clone.workspace))
-            advance = spec.config.workspace != "clone"
-            for line in bring_back(user, caller.env, advance=advance, written=files.written):
+            for line in bring_back(user, caller.env, why_not=_why_not_advanced(spec, ended), written=files.written):
                 caller.tell(line)
         for failure in files.failures:
             caller.tell(failure)
+
+
+def _why_not_advanced(spec: RunSpec, ended: Stop | None) -> str:
+    """Why the user's checkout does not get what the clone has. Empty: all of it was accepted."""
+    if spec.config.workspace == "clone":
+        return "it was left alone (workspace: clone)"
+    if ended is None or ended.reason is Reason.SHARED_TREE:  # the clone may have commits that nobody accepted
+        return "it was left alone, because the clone may have commits that were not accepted"
+    return ""
 
 
 def _refuse_what_cannot_start(prepared: Launched, env: Mapping[str, str]) -> None:

@@ -191,7 +191,7 @@ def _recover_last(
     sinks.catch_up(records)
     journal.listen(sinks)
     try:
-        old = RunSpec(run=last, ref=spec.ref, settings=spec.settings, repo=spec.repo)
+        old = RunSpec(run=last, ref=spec.ref, settings=spec.settings, repo=spec.repo, is_clone=spec.is_clone)
         make_folder(run_folder(spec.ref, last, env), private=True)
         close_sessions(journal, records, prices_of(spec.settings.config, spec.ref.root))
         what = recover(make_run(old, journal, Control(stop, clock), env, confinement=confinement), records)

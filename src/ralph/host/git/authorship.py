@@ -46,6 +46,8 @@ _MOVES_REFS_ONLY = frozenset((
 ))  # fmt: skip
 """They write, but move neither HEAD nor the current branch, and make no stash."""
 _ENTRY = lazy_pattern(rb"^([0-9a-f]{40,64}) ([0-9a-f]{40,64}) .*?> (\d+) [+-]\d{4}(?:\t(.*))?$", re.MULTILINE)
+_NO_SWITCH = lazy_pattern(rb"checkout: moving from (.+) to \1")
+"""`git checkout BRANCH` on that branch, as the next run does in the clone of a killed one."""
 _CLOCK_STEP = 30.0
 """Seconds between the time in the reflog and the write, at most: git takes the time when a commit begins."""
 _MOST_COMMITS = 1000
@@ -113,6 +115,7 @@ def moves_since(repo: Repo, checkpoint: Checkpoint) -> tuple[Move, ...]:
     moves = [
         Move(old.decode(), name.decode(), float(at), is_switch=said.startswith(b"checkout: moving"))
         for old, name, at, said in _ENTRY.findall(new)
+        if old != name or not _NO_SWITCH.fullmatch(said)
     ]
     if moves and moves[-1].new == (head or "") and (branch != checkpoint.branch) <= moves[-1].is_switch:
         last, written = moves[-1], written_at(repo.common_dir, os.fsencode(f"{BRANCHES}{branch}")) if branch else None
