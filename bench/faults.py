@@ -33,8 +33,8 @@ EPILOG = """examples:
 """
 LAYOUTS = ("tasks.json", "plan.md", "feature", "spec.md", "steps")
 HOWS = ("kill", "kill", "ENOSPC", "EIO", "full")
-SETTINGS = f"{CONFIG}proof: {{minimum: unproven}}\n"
-"""No check is about one of these stories."""
+SETTINGS = f"{CONFIG}proof: {{minimum: unproven}}\nsandbox: none\n"
+"""No check is about one of these stories, and the person works in the same tree as the agent."""
 MOST_STARTS = 8
 """A run that is not complete after so many undisturbed starts does not get better."""
 DESTROYS = (
