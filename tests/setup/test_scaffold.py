@@ -11,6 +11,7 @@ from ralph.config.schema import all_checks
 from ralph.core.errors import LockHeld, RalphError, SetupError, UsageError
 from ralph.host.locks import Lock, Owner
 from ralph.plans.registry import LAYOUTS, layout
+from ralph.setup.repository import ignore_lines, is_only_added
 from ralph.setup.scaffold import CONFIG, Request, Started, choose_root, folder_name, start_plan
 
 NOW = 1_800_000_000.0
@@ -298,3 +299,37 @@ def test_the_home_folder_is_no_project_even_when_it_is_a_repository(tmp_path: Pa
     assert choose_root(None, work, os.environ) == work
     with pytest.raises(UsageError, match="is not a project folder"):
         choose_root(None, home, os.environ)
+
+
+@pytest.mark.parametrize(
+    ("files", "line"),
+    [
+        ({"app.py": ""}, "__pycache__/"),
+        ({"api/pyproject.toml": ""}, "__pycache__/"),
+        ({"app.py": "", ".gitignore": "*.py[cod]\n"}, ""),
+        ({"package.json": "{}"}, "node_modules/"),
+        ({"package.json": "{}", ".gitignore": "/node_modules"}, ""),
+        ({"Cargo.toml": ""}, "/target/"),
+        ({"core/Cargo.toml": ""}, "/core/target/"),
+        ({"src/target/main.c": ""}, ""),
+        ({"pom.xml": "", "target/kept.txt": "the user's own, in git"}, ""),
+    ],
+)
+def test_usual_caches_are_ignored_before_any_tool_created_them(
+    tmp_path: Path, files: dict[str, str], line: str
+) -> None:
+    project = tmp_path / "shop"
+    subprocess.run(["git", "init", "-q", str(project)], check=True)
+    for name, text in files.items():
+        (project / name).parent.mkdir(exist_ok=True, parents=True)
+        (project / name).write_text(text)
+    subprocess.run(["git", "-C", str(project), "add", "-A"], check=True)
+    before = (project / ".gitignore").read_bytes() if ".gitignore" in files else b""
+
+    started = start(project, layout="feature", checks=False)
+
+    after = (project / ".gitignore").read_bytes()
+    caches = [text for text in started.ignored if text not in ignore_lines("feature")]
+    assert caches == ([line] if line else [])
+    assert is_only_added(before, after)
+    assert start(project, layout="feature", checks=False).ignored == ()

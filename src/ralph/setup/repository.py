@@ -3,6 +3,7 @@ checks leave behind."""
 
 from __future__ import annotations
 
+import fnmatch
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
@@ -19,6 +20,7 @@ from ralph.host.git.command import line as first_line
 from ralph.host.git.repo import Repo, identify
 from ralph.host.git.situation import Kind, situation
 from ralph.plans.registry import LAYOUTS, traits
+from ralph.setup.project_files import RealTree
 from ralph.workspace.find import repository_of
 
 _EVERY = (".ralph/WAITING",)
@@ -34,6 +36,18 @@ CACHE_LINES = tuple(name if name in _FILES else f"{name}/" for name in CACHES)
 
 
 _COMMON_WORDS = frozenset({"coverage", "target", "_build", "deps"})
+
+_USUAL = {
+    "__pycache__": ("*.py", "pyproject.toml", "setup.cfg", "requirements.txt"),
+    "node_modules": ("package.json",),
+    "target": ("Cargo.toml", "pom.xml"),
+    ".gradle": ("build.gradle", "build.gradle.kts"),
+    "_build": ("mix.exs",),
+    "deps": ("mix.exs",),
+    ".stack-work": ("stack.yaml",),
+}
+"""Caches of each kind of project → the files that show this kind."""
+_MOST_FOLDERS = 50
 
 
 def cache_line(path: str, *, is_new: bool = False) -> str:
@@ -85,7 +99,7 @@ def with_lines(text: bytes, lines: Iterable[str], title: str = TITLE) -> bytes:
     covered = any(whole in present for whole in (b".ralph", b".ralph/", b".ralph/*", b".ralph/**"))
     missing = []
     for line in lines:
-        if line.encode() in present or (covered and line.startswith(".ralph/")):
+        if line.removeprefix("/").encode() in present or (covered and line.startswith(".ralph/")):
             continue
         missing.append(line.encode())
     if not missing:
@@ -100,7 +114,8 @@ def is_only_added(before: bytes, after: bytes) -> bool:
         return False
     known = {TITLE, CACHES_TITLE, *_FORMER_TITLES, "", *_EVERY, *CACHE_LINES}
     known.update(line for layout in LAYOUTS.built_in() for line in traits(layout).ignored)
-    return {line.decode("utf-8", "replace").strip() for line in after[len(before) :].splitlines()} <= known
+    added = {line.decode("utf-8", "replace").strip() for line in after[len(before) :].splitlines()}
+    return all(line in known or (line[0] == "/" and f"{PurePosixPath(line).name}/" in known) for line in added)
 
 
 _HIDES = lazy_pattern(rb"^/?\.ralph(?:/|/\*{1,2})?\s*$")
@@ -164,3 +179,31 @@ def cache_lines(root: Path, before: frozenset[str], env: Mapping[str, str]) -> t
         return ()
     untracked = [entry.path for entry in situation(identify(repository)).dirty if entry.kind is Kind.UNTRACKED]
     return tuple(dict.fromkeys(line for path in untracked if (line := cache_line(path, is_new=path not in before))))
+
+
+def usual_cache_lines(root: Path) -> tuple[str, ...]:
+    """Ignore lines for the caches that this kind of project creates sooner or later, unless git ignores them already.
+
+    Running the checks does not show them all: with PYTHONDONTWRITEBYTECODE=1 there is no `__pycache__`, but the sandbox
+    does not have that variable. A folder called `target` is ignored only beside its `Cargo.toml`.
+    """
+    tree = RealTree(root)
+    inside = [name for name in sorted(tree.names("")) if name.endswith("/") and not cache_line(name, is_new=True)]
+    lines: dict[str, None] = {}
+    for folder in ["", *[name for name in inside if not name.startswith(".")][:_MOST_FOLDERS]]:
+        names = tree.names(folder)
+        for cache, shown_by in _USUAL.items():
+            if any(fnmatch.filter(names, pattern) for pattern in shown_by) and not _is_settled(
+                root, f"{folder}{cache}"
+            ):
+                lines[f"/{folder}{cache}/" if cache in _COMMON_WORDS else f"{cache}/"] = None
+    return tuple(lines)
+
+
+def _is_settled(root: Path, cache: str) -> bool:
+    """Whether git ignores what is in this folder of the project, or has some of it. The user's own rules do not count:
+    a sandbox has another HOME."""
+    free = {"GIT_LITERAL_PATHSPECS": "0"}
+    inside = f"{cache}/x.pyc"
+    ignored = ask(root, "-c", "core.excludesFile=", "check-ignore", "-q", "--no-index", "--", inside, env_extra=free)
+    return ignored.code == 0 or bool(ask(root, "ls-files", "--", cache).out)

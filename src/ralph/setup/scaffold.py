@@ -26,7 +26,7 @@ from ralph.prompts.session import SETUP
 from ralph.prompts.templates import library, render
 from ralph.setup.first_config import first_config
 from ralph.setup.project_files import RealTree
-from ralph.setup.repository import CACHES_TITLE, ignore_lines, with_lines
+from ralph.setup.repository import CACHES_TITLE, ignore_lines, usual_cache_lines, with_lines
 from ralph.setup.toolchain import ProposedCheck, Toolchain, find
 from ralph.setup.write_files import Existing, NewFile, Placed, check_inside, place
 from ralph.state.locks import claim
@@ -104,7 +104,8 @@ def _start(ref: PlanRef, request: Request, env: Mapping[str, str]) -> Started:
     files = [file for file in fresh_files(ref, request, toolchain) if file.path not in request.contents]
     files += [NewFile(path, data, Existing.REPLACE) for path, data in request.contents.items()]
     foreign_config = bool(request.settings) and (ref.root / CONFIG).exists() and not _is_trusted(ref, env)
-    ignore, ignored, warning = ignore_file(ref, env, request.caches)
+    usual = [line for line in usual_cache_lines(ref.root) if f"{line.split('/')[-2]}/" not in request.caches]
+    ignore, ignored, warning = ignore_file(ref, env, (*request.caches, *usual))
     has_plan = ref.path.exists() and not request.force
     placed = place(ref.root, [*files, _config(ref, request, toolchain, env), *ignore], request.now)
     own = [path for path in placed.touched if not (request.is_foreign and ref.root / path == ref.path)]
