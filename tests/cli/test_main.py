@@ -113,7 +113,9 @@ def test_the_overview_fits_on_one_screen_and_says_where_the_rest_is(tmp_path: Pa
     assert (done.code, done.err) == (ExitCode.USAGE, "")
     assert len(lines) <= 24
     assert max(map(len, lines)) <= 80
-    assert [line.split()[0] for line in lines if re.match("  [a-z]+  +[a-z]", line)] == DAILY
+    rows = [match[1] for line in lines if (match := re.match("  ([a-z, ]{12}) [a-z]", line))]
+    assert [row.rstrip() for row in rows] == list(DAILY)
+    assert {name for names in DAILY for name in names.split(", ")} <= entries().keys()
     assert "ralph help --all" in done.out
     for call in (["--help"], ["-h"], ["help"]):
         assert ralph_here(*call, cwd=tmp_path) == Completed(0, done.out, "")
@@ -294,6 +296,26 @@ def test_a_guessed_command_that_only_reads_is_run(guess: str, tmp_path: Path) ->
 @pytest.mark.parametrize("name", [*ALIASES, *COMMANDS])
 def test_no_guess_hides_a_command(name: str) -> None:
     assert name not in entries()
+
+
+@pytest.mark.parametrize(
+    ("call", "value", "hint"),
+    [
+        (["record", "--svg"], "--svg needs a value: FILE", "see `ralph record --help`"),
+        (["report", "--html", "--json"], "--html needs a value: FILE", "see `ralph report --help`"),
+        (["run", "-d"], "--project-dir needs a value: DIR", "see `ralph run --help`"),
+        (["report", "--html", "-page"], "--html needs a value: FILE", "a dash as --html=-VALUE"),
+    ],
+    ids=str,
+)
+def test_an_option_without_its_value_is_told_which_one_it_needs(
+    call: list[str], value: str, hint: str, tmp_path: Path
+) -> None:
+    done = ralph_here(*call, cwd=tmp_path)
+    assert done.code == ExitCode.USAGE
+    assert value in done.err
+    assert hint in done.err
+    assert ("dash" in done.err) == ("dash" in hint)
 
 
 @pytest.mark.parametrize("far", ["zebra", "frobnicate", "xyz", "deploy"])

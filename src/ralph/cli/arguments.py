@@ -69,14 +69,19 @@ class Parser(ArgumentParser):
         kwargs["epilog"] = "\n".join(parts)
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._words: list[str] = list(sys.argv[1:] if args is None else args)
+        return super().parse_known_args(self._words, namespace)
+
     def error(self, message: str) -> NoReturn:
+        if match := re.search(r"argument (-\S+): expected (?:at least )?one argument", message):
+            action = next(one for one in self._actions if "/".join(one.option_strings) == match[1])
+            self._complain_about_value(action)
         raise UsageError(message, hint=self._hint(message))
 
     def _hint(self, message: str) -> str:
         from ralph.cli.guesses import closest, option_hint  # for mistakes only
 
-        if flag := re.search(r"argument (?:\S+/)?(--\S+): expected one argument", message):
-            return f"write a value that starts with a dash as {flag[1]}=-VALUE"
         if match := re.search(r"invalid choice: '?([^' ]+)", message):
             known = [str(choice) for action in self._actions for choice in action.choices or ()]
             if near := closest(match[1], known):
@@ -86,6 +91,18 @@ class Parser(ArgumentParser):
         ):
             return hint
         return f"see `{self.prog} --help`"
+
+    def _complain_about_value(self, action: argparse.Action) -> NoReturn:
+        """Nothing follows the option, or another option does, or something that argparse takes for one."""
+        flag, known = action.option_strings[-1], set(self.flags())
+        values = str(action.metavar or ", ".join(map(str, action.choices or ())) or action.dest.upper())
+        pairs = zip(self._words, self._words[1:], strict=False)
+        is_dashed = any(
+            word in action.option_strings and after[:1] == "-" and after.partition("=")[0] not in {*known, "--"}
+            for word, after in pairs
+        )
+        hint = f"write a value that starts with a dash as {flag}=-VALUE" if is_dashed else f"see `{self.prog} --help`"
+        raise UsageError(f"{flag} needs a value: {values}", hint=hint)
 
     def _actions_by_name(self) -> Iterator[str]:
         """The actions of a family, also by their older names."""

@@ -99,20 +99,19 @@ def main(argv: list[str]) -> int:
 
 def overview() -> str:
     """The everyday commands, on one screen of 24 rows."""
-    from ralph.cli.table import DAILY, shown
+    from ralph.cli.table import DAILY, entries, shown
 
-    known = shown()
+    known = entries()
     return "\n".join(
         [
             "usage: ralph COMMAND [OPTIONS]",
             "",
             "Let a coding agent work through a list of stories, and prove what it did.",
             "",
-            *(row(name, known[name].summary) for name in DAILY),
+            *(row(names, summary or known[names].summary) for names, summary in DAILY.items()),
             "",
-            f"  ralph help --all        all {len(known)} commands",
+            f"  ralph help --all        all {len(shown())} commands",
             "  ralph COMMAND --help    its options, with examples",
-            "  ralph --version         the version",
             "",
             "example: ralph init && ralph check && ralph run",
             "",

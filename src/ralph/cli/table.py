@@ -3,10 +3,24 @@
 A command of two words is an action of a family: `ralph plan import`. `ralph plan` alone does the family's usual work.
 """
 
-DAILY = [
-    "init", "plan", "check", "run", "watch", "status", "stop", "answer", "report", "log", "retry", "explain", "memory",
-]  # fmt: skip
-"""The commands that a bare `ralph` lists, in order of use. `ralph help --all` lists the others."""
+DAILY = {
+    "init": "",
+    "plan": "",
+    "plan import": "",
+    "task": "",
+    "check": "",
+    "run": "",
+    "watch, ui": "show a run live; `ui` takes the whole terminal",
+    "serve": "",
+    "status": "",
+    "stop, pause": "stop or pause a run after the current iteration",
+    "answer, note": "answer a question, or leave a note for the next session",
+    "retry": "",
+    "explain": "",
+    "report, log": "show what a run did, or its events one by one",
+    "pr": "",
+}
+"""The commands that a bare `ralph` lists, in order of use, with a summary of those that share a line."""
 
 # Heading: module of `cli.syntax`. Then: command, module of `cli` and function, summary, older names of the command.
 _TABLE = """
