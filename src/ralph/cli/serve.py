@@ -20,7 +20,8 @@ _LOOPBACK_NAMES = ("localhost", "127.0.0.1", "[::1]")
 def run(args: Namespace) -> int:
     missing = [name for name in ("starlette", "uvicorn") if find_spec(name) is None]
     if missing:
-        raise SetupError(f"`ralph serve` needs {' and '.join(missing)}", hint="pip install 'ralph-loop-engine[web]'")
+        hint = "pip install 'ralph-loop-engine[web]'; from a clone: pip install '.[web]'"
+        raise SetupError(f"`ralph serve` needs {' and '.join(missing)}", hint=hint)
     from ralph.web.server import Serving, Wanted, serve
 
     names = tuple(name.strip().lower() for name in args.allow_host)

@@ -16,7 +16,7 @@ from ralph.core.text import one_line
 from ralph.workspace.find import open_ref, root_of
 from ralph.workspace.runs import choice_of, chosen_runs, run_to_watch
 
-_EXTRA = "pip install 'ralph-loop-engine[tui]'"
+_EXTRA = "pip install 'ralph-loop-engine[tui]'; from a clone: pip install '.[tui]'"
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ralph.tui.source import Source
