@@ -60,6 +60,7 @@ def demo(folder: Path, *, plain: bool, sandbox: bool = False) -> int:
     for command in (["init", "-q", "-b", "main"], ["add", "-A"], ["commit", "-qm", "A text kit with one function"]):
         subprocess.run(["git", *command], cwd=project, env=env, check=True)
     say(INTRODUCTION)
+    say("It takes about a minute and a half.")
     begun = time.monotonic()
     if sandbox:
         say(ATTEMPTS)
