@@ -112,14 +112,10 @@ def build() -> None:
         environment["RUSTUP_HOME"] = str(scratch)
 
     scratch.mkdir(parents=True)
-    say("  1/3 an empty environment")
     subprocess.run([sys.executable, "-I", "-m", "venv", VENV], check=True, env=environment)
     pip = [f"{VENV}/bin/python", "-I", "-m", "pip", "--disable-pip-version-check", "--no-cache-dir", "--no-input"]
     install = [*pip, "install", "-qq", "--progress-bar=off", "--no-user", "--no-warn-script-location", "--no-deps"]
-    packages = sum("==" in line for line in LOCK.read_text().splitlines())
-    say(f"  2/3 {packages} packages from {LOCK.relative_to(ROOT)}: this takes the longest")
     subprocess.run([*install, "--require-hashes", "--requirement", str(LOCK)], check=True, env=environment)
-    say("  3/3 ralph itself")
     subprocess.run([*install, "--no-build-isolation", "--editable", str(ROOT)], check=True, env=environment)
     shutil.rmtree(scratch)
 
