@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -50,6 +51,14 @@ def test_a_picture_of_the_last_run_shows_the_lie_and_the_end(made: Proven) -> No
     assert "2/2 stories" in "\n".join(shown.frames[-1])
     assert EVIL in text_of(shown)
     assert "It is done, all tests pass." in text_of(shown)
+
+
+def test_a_run_that_found_nothing_to_do_hides_no_picture(made: Proven) -> None:
+    idle = made.run(US_001=[DONE])
+    assert idle.code == 0, idle.err
+    assert "no files changed" in made.ask("record", "--cast", "-").out
+    last = json.loads(made.ask("report", "--json").out)["run"]
+    assert "no files changed" not in made.ask("record", last, "--cast", "-").out
 
 
 def test_a_cast_goes_to_stdout_and_nothing_else_does(made: Proven) -> None:

@@ -21,7 +21,7 @@ from ralph.recording.storyboard import Size, Storyboard, storyboard
 from ralph.recording.svg import as_svg
 from ralph.recording.theme import Theme
 from ralph.workspace.find import root_of
-from ralph.workspace.runs import choice_of, run_to_watch
+from ralph.workspace.runs import run_to_show
 
 _LIMITS = {"seconds": (5, 120), "columns": (40, 240), "rows": (12, 60)}
 _STDOUT = "-"
@@ -65,8 +65,7 @@ def _journal(args: Namespace) -> tuple[Path, Path]:
     """The journal, and the workspace whose programs are not used. A copied journal is named by its path."""
     if args.run.endswith(".jsonl"):
         return Path(args.run), Path.cwd()
-    root = root_of(args, os.environ)
-    return run_to_watch(root, choice_of(args), args.run, os.environ).journal, root
+    return run_to_show(args, os.environ), root_of(args, os.environ)
 
 
 def _records(journal: Path) -> list[Record]:

@@ -13,8 +13,8 @@ from ralph.core.errors import SetupError, UsageError
 from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
-from ralph.workspace.find import open_ref, root_of
-from ralph.workspace.runs import choice_of, chosen_runs, run_to_watch
+from ralph.workspace.find import open_ref
+from ralph.workspace.runs import chosen_runs, run_to_show
 
 _EXTRA = "pip install 'ralph-loop-engine[tui]'; from a clone: pip install '.[tui]'"
 TYPE_CHECKING = False
@@ -58,5 +58,4 @@ def _find(args: Namespace) -> tuple[Source | None, PlanRef | None]:
         return LocalFiles(journal, os.environ), None
     if not args.run and not chosen_runs(args, os.environ):
         return None, open_ref(args)[0]
-    target = run_to_watch(root_of(args, os.environ), choice_of(args), args.run, os.environ)
-    return LocalFiles(target.journal, os.environ), None
+    return LocalFiles(run_to_show(args, os.environ), os.environ), None

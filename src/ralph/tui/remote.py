@@ -123,7 +123,7 @@ def _refusal(code: int, body: bytes, host: str) -> RalphError:
 
 
 def choose_run(server: Server, wanted: str) -> str:
-    """The named run, else one that is under way, else the last one."""
+    """The named run, else one that is under way, else the last one that had an iteration, else the last one."""
     home = msgspec.json.decode(server.get("/api/home"), type=dict[str, Any])
     runs = [each for each in home["runs"] if str(each["run"]).startswith(wanted)]
     if wanted and len(runs) != 1:
@@ -131,7 +131,8 @@ def choose_run(server: Server, wanted: str) -> str:
         raise UsageError(f"no single run {one_line(wanted, 40)} on {server.host}", hint=f"runs there: {known}")
     if not runs:
         raise UsageError(f"{server.host} has no runs yet", hint="`ralph run` there starts one")
-    return str(next((each for each in runs if each["is_live"]), runs[0])["run"])
+    chosen = (each for trait in ("is_live", "iterations") for each in runs if each.get(trait))
+    return str(next(chosen, runs[0])["run"])
 
 
 class Remote:

@@ -15,7 +15,17 @@ from msgspec import Struct
 
 from ralph.core.agent import Limit
 from ralph.core.errors import BadData, UsageError
-from ralph.core.events import AnyEvent, Asked, Noted, Paused, Record, RunEnded, RunStarted, WaitStarted
+from ralph.core.events import (
+    AnyEvent,
+    Asked,
+    IterationStarted,
+    Noted,
+    Paused,
+    Record,
+    RunEnded,
+    RunStarted,
+    WaitStarted,
+)
 from ralph.core.history import History, fold
 from ralph.core.ports import PlanRef
 from ralph.core.rules import Limits
@@ -201,6 +211,24 @@ def run_to_watch(root: Path, choice: Choice, wanted: str, env: Mapping[str, str]
             raise UsageError("this plan has no runs yet", hint="`ralph run` starts one")
     run = find_run(sorted(homes), wanted)
     return ActiveRun(run, root, journal_path(homes[run], run))
+
+
+def run_to_show(args: Namespace, env: Mapping[str, str]) -> Path:
+    """The journal of the named run, else of the active one, else of the last one that had an iteration.
+
+    `ralph run` on a finished plan also makes a run, which would hide the one that did the work.
+    """
+    root, choice = root_of(args, env), choice_of(args)
+    if not args.run and not active_runs(root, choice, env):
+        worked = (path for path in reversed(chosen_runs(args, env)) if _has_iteration(path))
+        if (journal := next(worked, None)) is not None:
+            return journal
+    return run_to_watch(root, choice, args.run, env).journal
+
+
+def _has_iteration(journal: Path) -> bool:
+    mark = f'"{IterationStarted.__name__}"'.encode()
+    return any(isinstance(record.event, IterationStarted) for record in pick(journal, (mark,)))
 
 
 def choice_of(args: Namespace) -> Choice:

@@ -70,7 +70,7 @@ def pr(parser: ArgumentParser) -> None:
 
 def record(parser: ArgumentParser) -> None:
     """Make an animated picture of a run, to show it to others. Without RUN: the current
-    run, or the last one.
+    run, or the last one that had an iteration.
 
     The picture shows what a terminal shows during the run, with hours squeezed into
     seconds. It is computed from the journal, so it also works for a run that is under
@@ -81,7 +81,7 @@ def record(parser: ArgumentParser) -> None:
     ImageMagick.
 
     examples:
-      ralph record --svg run.svg                    the current run, or the last one
+      ralph record --svg run.svg                    the current run, or the last one with an iteration
       ralph record 20260115-0930 --gif run.gif      a run by its ID or a unique prefix of it
       ralph record --cast run.cast --seconds 60     slower
       ralph record events.jsonl --svg -             a copied journal; to stdout
@@ -142,13 +142,13 @@ def log(parser: ArgumentParser) -> None:
 def ui(parser: ArgumentParser) -> None:
     """Show a run on the whole terminal: stories, what the agent does, the diff, checks,
     reviews, time and cost; and act on it with keys. Without RUN: the run under way,
-    or the last one. Needs the extra `tui`.
+    or the last one that had an iteration. Needs the extra `tui`.
 
     The keys are at the bottom, and `?` explains them. It also edits stories and plans
     with an agent, so it opens on a plan that has no run yet, too.
 
     examples:
-      ralph ui                                      the run under way, or the last one
+      ralph ui                                      the run under way, or the last one with an iteration
       ralph ui 20260115-0930                        a run by its ID or a unique prefix of it
       ralph ui events.jsonl                         a copied journal
       ralph ui --attach http://127.0.0.1:8750       what `ralph serve` shows; RALPH_TOKEN is its token
