@@ -79,6 +79,8 @@ def test_every_command_line_of_a_page_is_understood(page: str) -> None:
             command, rest = resolve(arguments)
             assert command, arguments
             assert parser_of(command).parse_args(rest), arguments
+        elif program == "python" and arguments[0].endswith(".py"):
+            assert (ROOT / arguments[0]).is_file(), f"there is no {arguments[0]}"
         elif program == "python":
             module = arguments[arguments.index("-m") + 1]
             assert find_spec(module), f"there is no module {module}"
