@@ -23,7 +23,7 @@ from ralph.core.events import (
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
 from ralph.core.plan import Mode, Plan, State, Story
-from ralph.core.review import Review, ReviewStatus
+from ralph.core.review import LOST_REVIEWS, Review, ReviewStatus
 from ralph.core.transitions import MOVES, illegal_transitions
 from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
@@ -62,13 +62,24 @@ def test_an_explanation_has_the_reason_the_evidence_and_what_to_do(reason: Reaso
     rejected = " 1 of 2 attempts was rejected: check 'tests' failed with exit code 1."
     assert found.why in (ADVICE[reason].why, ADVICE[reason].why + rejected)
     assert found.why.endswith(rejected) or reason is not Reason.ITERATION_CAP
-    assert found.next == (by_file if reason is Reason.WAITING else ADVICE[reason].next)
+    special = {Reason.WAITING: by_file}
+    special[Reason.FAILED_STORIES] = ADVICE[Reason.FAILED_STORIES].next.replace(" ID", " US-002")
+    assert found.next == special.get(reason, ADVICE[reason].next)
     assert found.detail == "what was special"
     assert [(past.iteration, past.verdict) for past in found.last] == [(1, Kind.ACCEPTED), (2, Kind.REJECTED)]
     assert [check.tail for check in found.failing] == ["1 failed\n2 passed"]
     assert found.stuck == {"US-002": "check 'tests' failed with exit code 1"}
     assert found.rescues == ("refs/ralph/rescue/r/2",)
     assert {counter.what: counter.count for counter in found.counters}["iterations"] == 2
+
+
+def test_a_story_that_only_its_reviewer_failed_is_not_blamed(tmp_path: Path) -> None:
+    aside = StorySetAside("US-001", "t", f"3 {LOST_REVIEWS}")
+    found = told(tmp_path / "events.jsonl", Reason.FAILED_STORIES, middle=(aside,))
+    assert "`review.agent`" in found.next
+    assert "`ralph explain`" in found.next
+    assert "`ralph retry US-001`" in found.next, "of two failed stories, the one whose reviewer failed"
+    assert " ID" not in found.next
 
 
 def test_a_run_that_has_not_ended_is_explained_too(tmp_path: Path) -> None:

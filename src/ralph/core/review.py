@@ -285,6 +285,7 @@ def _all(ledger: Ledger, old: Fate, new: Fate) -> Ledger:
 
 
 OPEN_FINDINGS = "approved with open findings"
+LOST_REVIEWS = "reviews in a row gave no usable verdict"
 AT_CAP = "[AUTO-APPROVED AT CAP]"
 AT_STALEMATE = "[AUTO-APPROVED AT STALEMATE]"
 

@@ -17,7 +17,7 @@ from ralph.core.history import History
 from ralph.core.money import Need, Room, figure, overspent, rooms, story_rooms, unaffordable
 from ralph.core.moves import Move, Prove, Reason, Retry, SetAside, Stop, Wait, Work
 from ralph.core.plan import Mode, Plan, State, Story
-from ralph.core.review import OPEN_FINDINGS, ReviewStatus, approved_at
+from ralph.core.review import LOST_REVIEWS, OPEN_FINDINGS, ReviewStatus, approved_at
 from ralph.core.rules import Limits, OnLimit, OnStuck
 from ralph.core.select import in_order, why_nothing_is_ready
 from ralph.engine.limits import RUN_LIMITS, not_counted, same_service
@@ -77,7 +77,7 @@ def decide(
         if mode is Mode.IMPLEMENT and not ready.attempts and needs_acceptance(ready):
             mode = Mode.ACCEPTANCE
         if mode is Mode.REVIEW and 0 < limits.max_lost_reviews <= history.lost_reviews.get(story, 0):
-            return SetAside(story, f"{history.lost_reviews[story]} reviews in a row gave no usable verdict")
+            return SetAside(story, f"{history.lost_reviews[story]} {LOST_REVIEWS}")
         if why := _why_stuck(story, history, limits):
             return SetAside(story, why)
         if hold(ready, mode):

@@ -22,6 +22,7 @@ from ralph.core.events import (
 from ralph.core.exit_codes import ExitCode
 from ralph.core.moves import Reason
 from ralph.core.plan import State
+from ralph.core.review import LOST_REVIEWS
 from ralph.core.text import one_line, plural
 from ralph.core.verdict import Kind
 from ralph.journal.run_state import RunState
@@ -219,6 +220,10 @@ _MORE_PROOF = (
     "ask for a test in the story's criteria, or give the story a `verify` command that fails without the change; "
     "`ralph run --proof-minimum reviewed` accepts a review instead"
 )
+_LOST_REVIEWS = (
+    "the reviewer is at fault, not the work: `ralph explain` shows its last sessions; set `review.agent` or "
+    "`review.model` to one that answers, or review nothing (`--no-review`); then `ralph retry ID` and `ralph run`"
+)
 _NOT_MORE = (
     "more attempts alone may not help: `ralph log` shows why each was rejected; change the story, the checks or the "
     "settings, then `ralph run`"
@@ -284,6 +289,8 @@ def _next_step(state: RunState) -> str:
     is_cap = state.ended.reason is Reason.ITERATION_CAP
     if is_cap and 1 < len(rejected) == sum(event.kind.uses_attempt for event in state.iterations):
         return _NOT_MORE
+    if state.ended.reason is Reason.FAILED_STORIES:
+        return _about_failed(state)
     named = state.started.limits.stories if state.started else ()
     blocked = [s.id for s in state.stories.values() if s.state is State.BLOCKED and (not named or s.id in named)]
     if state.ended.reason is not Reason.WAITING or len(blocked) > _MOST_NAMED:
@@ -291,6 +298,23 @@ def _next_step(state: RunState) -> str:
     commands = " and ".join(f'`ralph answer {one_line(story, 60)} "…"`' for story in blocked or ["-"])
     by_file = " (or delete .ralph/WAITING)" if state.started and traits(state.started.layout).waits_by_file else ""
     return f"{commands}{by_file}, then `ralph run`"
+
+
+def _about_failed(state: RunState) -> str:
+    """It names the story, first of all one that failed because of its reviewer alone."""
+    failed = [story.id for story in state.stories.values() if story.state is State.FAILED]
+    unread = [story for story in failed if state.reasons.get(story, "").endswith(LOST_REVIEWS)]
+    text = _LOST_REVIEWS if unread else ADVICE[Reason.FAILED_STORIES].next
+    return _naming(unread or failed, text)
+
+
+def _naming(stories: list[str], text: str) -> str:
+    if not stories:
+        return text
+    first = one_line(stories[0], 60)
+    return text.replace("retry ID", f"retry {first if len(stories) == 1 else '--all'}").replace(
+        "show ID", f"show {first}"
+    )
 
 
 _LONG = 60.0
@@ -304,7 +328,7 @@ class News:
     def __init__(self) -> None:
         self._state = RunState()
         self._questions: list[str] = []
-        self._given_up: list[str] = []
+        self._given_up: dict[str, str] = {}
 
     def hear(self, record: Record) -> list[Message]:
         self._state.add(record)
@@ -313,9 +337,9 @@ class News:
             case IterationEnded(kind=Kind.BLOCKED, story=story, question=question):
                 self._questions.append(f"{story} asks: {question}")
             case IterationEnded(story_state=State.FAILED, story=story, headline=headline):
-                self._given_up.append(f"gave up on {story}: {headline}")
+                self._given_up[story] = f"gave up on {story}: {headline}"
             case StorySetAside(story=story, why=why, by_user=False):
-                self._given_up.append(f"{story} was set aside: {why}")
+                self._given_up[story] = f"{story} was set aside: {why}"
             case IterationStarted():  # the run continues; otherwise its end is reported
                 return [*self._of_stories(at)]
             case WaitStarted(until=until, why=why) if until - at >= _LONG:
@@ -338,8 +362,9 @@ class News:
             self._questions = []
             yield self._message(Moment.BLOCKED, "a story needs an answer", "; ".join(asked), at)
         if given_up := self._given_up:
-            self._given_up = []
-            text = "; ".join(given_up) + "\nThe run continues with the other stories. Next: `ralph retry ID`"
+            self._given_up = {}
+            text = _naming([*given_up], "The run continues with the other stories. Next: `ralph retry ID`")
+            text = f"{'; '.join(given_up.values())}\n{text}"
             yield self._message(Moment.FAILED, "a story failed", text, at)
 
     def _ended(self, reason: Reason, detail: str, at: float) -> Message:
