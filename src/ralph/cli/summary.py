@@ -69,7 +69,7 @@ def summary(state: RunState, figures: Figures | None = None, left_on: str = "") 
     if outside := next((note.text for note in state.notes if note.text.startswith(OUTSIDE_NOTE)), ""):
         yield f"  {'sandbox':<10} {one_line(outside.partition(';')[0], 160)}"
     if state.started and state.started.branch:
-        own, made = one_line(state.started.branch), plural(len(state.commits), "commit")
+        own, made = one_line(state.started.branch), f"{plural(len(state.commits), 'commit')} in iterations"
         is_left = bool(left_on and state.commits) and left_on != state.started.branch
         yield f"  {'branch':<10} {f'{one_line(left_on)}, {made}; not in {own} yet' if is_left else f'{own}, {made}'}"
     if state.ended and (left := state.ended.uncommitted):

@@ -286,7 +286,7 @@ def bring_back(
     _forget(known, state, repo, clone)
     if not is_same:
         made = plural(_count(repo, known.base, tip), "commit")
-        yield f"{known.target} in your checkout was advanced by {made}"
+        yield f"{known.target} in your checkout was advanced by {made} in all"
 
 
 def _has_uncommitted_plan(repo: Repo, user: PlanRef) -> bool:
