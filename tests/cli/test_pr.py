@@ -28,15 +28,16 @@ WORK = [write("src/one.py", "ONE = 1\n"), "claim"]
 
 
 class Hosted:
-    """A project whose run worked on the branch `words`, with a bare remote and a `gh`."""
+    """A project whose run worked on a branch, with a bare remote and a `gh`."""
 
-    def __init__(self, folder: Path, title: str = "Tell @ada about one", **stories: Any) -> None:
+    def __init__(self, folder: Path, title: str = "Tell @ada about one", branch: str = "words", **stories: Any) -> None:
         self.made = Proven(folder, stories=[{"title": title, "verify": ["test -f src/one.py"]}])
         self.remote = folder / "remote.git"
         subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(self.remote)], check=True)
         self.made.git("remote", "add", "origin", str(self.remote))
         self.made.git("push", "-q", "-u", "origin", "main")
-        self.made.git("switch", "-q", "-c", "words")
+        if branch != "main":
+            self.made.git("switch", "-q", "-c", branch)
         self.made.run(*(["-n", "1"] if stories else []), **(stories or {"US_001": [WORK]}))
         self.calls = folder / "calls"
         self.calls.mkdir()
@@ -180,6 +181,38 @@ def test_work_on_the_main_branch_or_no_work_makes_none(tmp_path: Path, hosted: H
     done = idle.pr("--push")
     assert done.code == 64
     assert "has no accepted story with a commit" in done.err
+
+
+def test_work_on_the_main_branch_goes_from_the_branch_that_the_hint_creates(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path, branch="main")
+    done = hosted.pr("--push")
+    assert done.code == 64
+    assert "the run worked on main itself" in done.err
+    assert "`git switch -c NAME`, then `ralph pr`" in done.err
+    assert "`git branch -f main origin/main`" in done.err
+    hosted.made.git("switch", "-q", "-c", "other", "origin/main")
+    assert hosted.pr("--push").code == 64, "the work is not on it"
+    hosted.made.git("switch", "-q", "-c", "words", "main")
+    hosted.made.git("branch", "-q", "-f", "main", "origin/main")
+    done = hosted.pr("--push")
+    assert done.code == 0, done.err
+    assert hosted.called[:6] == ["pr", "create", "--base", "main", "--head", "words"]
+    assert hosted.on_remote().split()[0] == hosted.made.git("rev-parse", "words")
+
+
+def test_a_dry_run_says_what_is_unknown(tmp_path: Path) -> None:
+    hosted = Hosted(tmp_path, branch="main")
+    done = hosted.pr("--dry-run")
+    assert (done.code, done.out.startswith("Tell @ada about one\n# Run ")) == (0, True), done.err
+    assert "branch: unknown, base: main, remote: origin" in done.err
+    assert "missing: the run worked on main itself" in done.err
+    hosted.made.git("remote", "remove", "origin")
+    hosted.made.git("switch", "-q", "-c", "words")
+    hosted.made.git("branch", "-q", "-D", "main")
+    done = hosted.pr("--dry-run")
+    assert (done.code, done.out.startswith("Tell @ada about one\n# Run ")) == (0, True), done.err
+    assert "branch: words, base: unknown, remote: unknown" in done.err
+    assert "missing: the repository has no remote; `git remote add origin URL`" in done.err
 
 
 def test_a_long_report_is_cut_where_github_would_refuse_it() -> None:

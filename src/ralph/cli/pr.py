@@ -34,7 +34,9 @@ def run(args: Namespace) -> int:
             f"run {report.explanation.run} has not ended", hint="`ralph watch` shows it, `ralph stop` ends it"
         )
     repo = identify(find_repository(root, None, home(os.environ)))
-    wanted = prepare(repo, report, body, base=args.base, remote=args.remote, title=redact(args.title))
+    wanted = prepare(
+        repo, report, body, base=args.base, remote=args.remote, title=redact(args.title), is_draft=args.dry_run
+    )
     if args.dry_run:
         return _show(wanted, as_json=args.json)
     require_gh(root, os.environ)
@@ -74,7 +76,13 @@ def _show(wanted: PullRequest, *, as_json: bool) -> int:
     say_raw(paint(wanted.title, "bold"))
     say_raw(wanted.body)
     how = "is pushed" if wanted.is_pushed else "is not pushed; --push does it"
-    note(f"from {wanted.branch} into {wanted.base} on {wanted.remote}; {wanted.branch} {how}")
+    if wanted.branch and wanted.base and wanted.remote and not wanted.unknown:
+        note(f"from {wanted.branch} into {wanted.base} on {wanted.remote}; {wanted.branch} {how}")
+        return 0
+    parts = ("branch", wanted.branch), ("base", wanted.base), ("remote", wanted.remote)
+    note(", ".join(f"{part}: {name or 'unknown'}" for part, name in parts))
+    for problem in wanted.unknown:
+        note(f"missing: {problem}")
     return 0
 
 

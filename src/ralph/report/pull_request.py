@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from msgspec import Struct
@@ -40,35 +40,65 @@ class PullRequest(Struct, frozen=True, kw_only=True):
     body: str
     is_pushed: bool
     """The remote has the branch as it is here."""
+    unknown: tuple[str, ...] = ()
+    """What is missing before it can be opened. Only a draft has any."""
 
 
-def prepare(repo: Repo, report: Report, body: str, *, base: str = "", remote: str = "", title: str = "") -> PullRequest:
-    """Raises an error that says what is missing. Changes nothing."""
-    branch = report.branch
+def prepare(
+    repo: Repo, report: Report, body: str, *, base: str = "", remote: str = "", title: str = "", is_draft: bool = False
+) -> PullRequest:
+    """Raises an error that says what is missing; for a draft, that is in `unknown`. Changes nothing."""
     accepted = [story for story in report.stories if story.state in ("done", OPEN_FINDINGS) and story.commits]
-    name = report.explanation.run
     if not accepted:
+        name = report.explanation.run
         raise UsageError(f"run {name} has no accepted story with a commit", hint="`ralph report` shows what it did")
-    if not branch:
-        raise SetupError(f"run {name} worked without a branch", hint="`git switch -c NAME`, then use `gh pr create`")
-    tip = _commit(repo, f"refs/heads/{branch}")
     commits = [commit.id for story in accepted for commit in story.commits]
-    if not tip or not any(_is_in(repo, commit, tip) for commit in commits):
-        hint = "`ralph explain` says where it is and how to merge it"
-        raise SetupError(f"the accepted work of run {name} is not on branch {branch}", hint=hint)
-    where = remote or _remote_of(repo, branch)
-    target = base or _main_branch(repo, where)
-    if target == branch:
-        hint = f"create one (`git branch NAME {branch}`), or let the next run work on its own: `ralph run --worktree`"
-        raise UsageError(f"the run worked on {branch} itself; a pull request needs a branch of its own", hint=hint)
+    unknown: list[str] = []
+
+    def known(find: Callable[[], str]) -> str:
+        try:
+            return find()
+        except (SetupError, UsageError) as error:
+            if not is_draft:
+                raise
+            unknown.append(f"{error}; {error.hint}")
+            return ""
+
+    where = remote or known(lambda: _remote_of(repo, report.branch))
+    target = base or (known(lambda: _main_branch(repo, where)) if where else "")
+    branch = known(lambda: _branch_of(repo, report, commits, target, where))
+    pushed = known(lambda: _pushed(repo, where, branch)) if where and branch else ""
     return PullRequest(
         branch=branch,
         base=target,
         remote=where,
         title=one_line(title, 250) or _title(report, [story.title for story in accepted]),
         body=text_for_github(body),
-        is_pushed=_is_pushed(repo, where, branch, tip),
+        is_pushed=bool(pushed) and pushed == _commit(repo, f"refs/heads/{branch}"),
+        unknown=tuple(unknown),
     )
+
+
+def _branch_of(repo: Repo, report: Report, commits: list[str], base: str, remote: str) -> str:
+    """The run's, else the one that is checked out now, if the work is on it and it is not the base."""
+    own, name = report.branch, report.explanation.run
+    tip = _commit(repo, f"refs/heads/{own}") if own else ""
+    has_work = bool(tip) and any(_is_in(repo, commit, tip) for commit in commits)
+    if has_work and own != base:
+        return own
+    current = _line(repo, "symbolic-ref", "--quiet", "--short", "HEAD")
+    if current not in ("", own, base) and all(_is_in(repo, commit, f"refs/heads/{current}") for commit in commits):
+        return current
+    if not own:
+        raise SetupError(f"run {name} worked without a branch", hint="`git switch -c NAME`, then `ralph pr`")
+    if not has_work:
+        hint = "`ralph explain` says where it is and how to merge it"
+        raise SetupError(f"the accepted work of run {name} is not on branch {own}", hint=hint)
+    hint = (
+        f"`git switch -c NAME`, then `ralph pr`. Local {own} keeps the commits, too, until "
+        f"`git branch -f {own} {remote or 'REMOTE'}/{own}`. `ralph run --worktree` works on a branch of its own"
+    )
+    raise UsageError(f"the run worked on {own} itself; a pull request needs a branch of its own", hint=hint)
 
 
 def text_for_github(text: str) -> str:
@@ -173,13 +203,14 @@ def _main_branch(repo: Repo, remote: str) -> str:
     raise UsageError(f"the main branch of {remote} is not known here", hint="pass it: --base BRANCH")
 
 
-def _is_pushed(repo: Repo, remote: str, branch: str, tip: str) -> bool:
-    ref = f"refs/heads/{branch}"
-    done = ask_plainly(repo.root, "ls-remote", remote, ref, timeout=_PATIENCE)
+def _pushed(repo: Repo, remote: str, branch: str) -> str:
+    """The commit that the branch has on the remote. Empty: it is not there."""
+    done = ask_plainly(repo.root, "ls-remote", remote, f"refs/heads/{branch}", timeout=_PATIENCE)
     if done.code:
         hint = f"`git ls-remote {remote}` must work before a pull request can be opened"
         raise SetupError(f"cannot reach {remote}: {done.complaint}", hint=hint)
-    return f"{tip}\t{ref}" in _text(done.out).splitlines()
+    rows = (line.split("\t") for line in _text(done.out).splitlines())
+    return next((tip for tip, *ref in rows if ref == [f"refs/heads/{branch}"]), "")
 
 
 def _line(repo: Repo, *args: str) -> str:
