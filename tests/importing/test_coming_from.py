@@ -26,7 +26,8 @@ def test_an_example_becomes_what_the_page_says(place: str, tmp_path: Path) -> No
     done = ralph_here("import", place, "--layout", "tasks.json", "--dry-run", cwd=root, env={"COLUMNS": "120"})
     assert done.code == 0, done.err
     lines = [line for line in done.out.splitlines() if line.startswith(("·", "✓"))]
-    lines += [line.partition("[left-out]: ")[2] for line in done.out.splitlines() if "[left-out]: " in line]
+    left = [line.partition("[left-out]: ")[2] for line in done.out.splitlines() if "[left-out]: " in line]
+    lines += [f"left out: {words}" for words in left]
     assert lines == EXAMPLES[place]["said"].splitlines()
     kind = done.err.partition(":")[0]
     row = next(row for row in re.findall(r"^\| .*$", PAGE, re.MULTILINE) if f"`{kind}`" in row)

@@ -95,7 +95,7 @@ def test_equal_ids_and_circles_are_told_with_their_line(tmp_path: Path) -> None:
     (tmp_path / ".git").mkdir()
     (tmp_path / "twice.json").write_text('[\n{"number": 1, "title": "a"},\n{"number": 1, "title": "b"}]')
     told = ralph_here("import", "twice.json", "--dry-run", cwd=tmp_path)
-    assert (told.code, "twice.json:3: warning[left-out]: left out: github:#1 occurs twice" in told.out) == (0, True)
+    assert (told.code, "twice.json:3: warning[left-out]: github:#1 occurs twice" in told.out) == (0, True)
     tasks = '{"tasks": [\n{"id": 1, "title": "a", "status": "pending", "dependencies": [2]},\n'
     tasks += '{"id": 2, "title": "b", "status": "pending", "dependencies": [1]}]}'
     (tmp_path / "tasks.json").write_text(tasks)

@@ -144,14 +144,14 @@ def test_a_fix_plan_puts_the_most_important_first() -> None:
 def test_what_is_no_task_in_a_fix_plan_is_said() -> None:
     batch = read_fix_plan(FIX_PLAN, "fix_plan.md")
     assert [(problem.where.line, problem.message) for problem in batch.left] == [
-        (3, "left out: text under 'Fix Plan', line 3: Some words."),
+        (3, "text under 'Fix Plan', line 3: Some words."),
         (
             13,
-            "left out: 'a remark, because its neighbour has a checkbox' has no checkbox, but others in the section do",
+            "'a remark, because its neighbour has a checkbox' has no checkbox, but others in the section do",
         ),
-        (14, "left out: 'Not any more' is marked as dropped"),
-        (18, "left out: 'Without a box' has no checkbox, but others in the section do"),
-        (21, "left out: 'Focus on one thing' is under 'Notes'"),
+        (14, "'Not any more' is marked as dropped"),
+        (18, "'Without a box' has no checkbox, but others in the section do"),
+        (21, "'Focus on one thing' is under 'Notes'"),
     ]
 
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from ralph.core.plan import State
 from ralph.importing.sources import read
 from ralph.importing.stories import Batch, Item
+from support.cli import ralph_here
 
 
 def named(batch: Batch) -> dict[str, Item]:
@@ -98,7 +101,7 @@ def test_a_criterion_of_a_story_is_all_that_its_heading_has() -> None:
     assert "ui/" in story.description
     assert (story.state, [problem.message for problem in batch.left]) == (
         State.TODO,
-        ["left out: the section 'Dev Agent Record', lines 23–25"],
+        ["the section 'Dev Agent Record', lines 23–25"],
     )
 
 
@@ -161,3 +164,61 @@ def test_a_field_that_was_passed_over_for_another_is_listed() -> None:
 def test_a_part_whose_whole_is_in_another_file_names_it() -> None:
     text = "---\nid: TASK-2.1\ntitle: Part\nstatus: To Do\nparent_task_id: TASK-2\n---\n"
     assert read(text.encode(), "backlog/tasks/task-2.1.md").items[0].notes == "Part of TASK-2"
+
+
+SPEC_KIT = """\
+# Tasks: Tags
+
+**Input**: Design documents from `/specs/001-tags/`
+**Prerequisites**: plan.md, spec.md
+
+## Phase 3: User Story 1
+
+**Goal**: Users can tag a note
+
+**Independent Test**: Add a tag and see it
+
+### Tests
+
+- [ ] T010 [US1] Contract test in tests/test_tags.py
+
+### Implementation
+
+- [ ] T012 [US1] Create the model in src/tag.py
+
+**Checkpoint**: it works
+"""
+
+
+def test_what_a_section_says_goes_to_the_tasks_of_its_parts_and_the_rest_is_listed() -> None:
+    batch = read(SPEC_KIT.encode(), "specs/001-tags/tasks.md")
+
+    goal = "**Goal**: Users can tag a note\n\n**Independent Test**: Add a tag and see it"
+    assert [item.description for item in batch.items] == [goal, goal]
+    assert [problem.message for problem in batch.left] == [
+        "text under 'Tasks: Tags', lines 3–4: Input: Design documents from `/specs/001-tags/`",
+        "text under 'Implementation', line 20: Checkpoint: it works",
+    ]
+
+
+def test_lines_that_a_reader_drops_are_listed() -> None:
+    text = "## Task 1: Hash it\n\nHash it well.\n\n**Verification:**\n\n```bash\npytest -q\ngit commit -m hashed\n```\n"
+
+    batch = read(text.encode(), "docs/superpowers/plans/login.md")
+
+    assert batch.items[0].verify == ("pytest -q",)
+    assert [problem.message for problem in batch.left] == ["line 9: git commit -m hashed"]
+
+
+def test_a_dependency_on_skipped_work_is_listed(tmp_path: Path) -> None:
+    tasks = tmp_path / "backlog" / "tasks"
+    tasks.mkdir(parents=True)
+    (tmp_path / ".git").mkdir()
+    for number, status, needs in ((1, "Done", "[]"), (2, "To Do", "[task-1]")):
+        front = f"---\nid: task-{number}\ntitle: Step {number}\nstatus: {status}\ndependencies: {needs}\n---\n"
+        (tasks / f"task-{number} - Step.md").write_text(front)
+
+    done = ralph_here("import", "backlog/tasks", "--done", "skip", "--dry-run", cwd=tmp_path)
+
+    assert "[left-out]: dependencies on finished work that is not imported: US-001 on task-1" in done.out
+    assert ".json:" not in done.out, "a dry run names no line of a file that does not exist"

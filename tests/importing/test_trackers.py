@@ -90,8 +90,8 @@ def test_pull_requests_and_what_was_given_up_are_left_out_and_said() -> None:
     ]
     assert batch.items[1].phase == "v1"
     assert [problem.message for problem in batch.left] == [
-        "left out: #3 is a pull request",
-        "left out: #2 is closed as not planned",
+        "#3 is a pull request",
+        "#2 is closed as not planned",
     ]
 
 

@@ -129,6 +129,7 @@ SENTENCES = {
     "First paragraph\n\nSecond paragraph": 2,
     "- a\n- b\n* c\n1. d\n2) e": 5,
     "Like this:\n```\nA. B. C. D. E.\n```\nmore": 1,
+    "Users add tags.\n\nImplementation Plan:\n\n1. Add a table\n2. Add a page\n\nPart of: Phase 1. Setup": 3,
     "日本語です。これは二つ目。": 2,
     "Look at node.js, app.py and README.md.": 1,
 }

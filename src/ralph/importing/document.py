@@ -21,6 +21,21 @@ _NOTHING = re.compile(r"\s*(?:<!--.*|-{3,}|\*{3,}|_{3,}|#+)?\s*", re.DOTALL)
 _WRAPPED = re.compile(r"[\w,'\"`|]\n[ \t]*[a-z'\"`(|]")
 
 
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_HEADING = re.compile(r"[ \t]*#")
+_FEWEST = 2
+_CONSUMED = frozenset(
+    {"acceptance", "blocked", "commands", "create", "criteria", "definition", "depends", "dependencies", "done"}
+    | {"expected", "files", "modify", "optional", "requirements", "requires", "status", "task", "tasks", "test"}
+    | {"tests", "verification", "verify"}
+)
+"""Words that a reader turns into the fields of a story."""
+
+
+def _words_of(text: str) -> set[str]:
+    return {word.casefold() for word in re.findall(r"[^\W\d_]{3,}", text)}
+
+
 def headline(words: str) -> tuple[str, bool]:
     """The first line of a task; or all of its paragraph if the line was only wrapped, and whether that is so."""
     first, _, rest = words.partition("\n")
@@ -39,6 +54,8 @@ class Document:
         self.items: list[Item] = []
         self.left: list[Problem] = []
         self.taken = [False] * len(self.blocks)
+        self._covered: set[int] = set()
+        """Lines that a remark lists as left out."""
         self._keys: dict[str, int] = {}
         self._headings: list[tuple[int, str]] = []
         self._groups: list[tuple[int, str]] = []
@@ -69,7 +86,7 @@ class Document:
         return " › ".join(inner)
 
     def leave_out(self, title: str, why: str, line: int) -> None:
-        self.left.append(remark("left-out", f"left out: {title!r} {why}", self.file, line))
+        self.left.append(remark("left-out", f"{title!r} {why}", self.file, line))
 
     def unique(self, *words: str) -> str:
         """The key of a task with this text; the second one of the same text gets another key."""
@@ -117,14 +134,41 @@ class Document:
         """Raises NoTasks, with these words, if there are no tasks."""
         if not self.items:
             raise NoTasks(nothing, where=Place(self.file), hint=hint)
+        left = [*self.left, *self._untaken()]
         return Batch(
             kind=self.kind,
             file=self.file,
             items=tuple(in_order(self.items)),
             name=self.title,
             verify=verify,
-            left=tuple(sorted((*self.left, *self._untaken()), key=lambda problem: problem.where.line or 0)),
+            left=tuple(sorted((*left, *self._lost(left, verify)), key=lambda problem: problem.where.line or 0)),
         )
+
+    def _lost(self, left: list[Problem], verify: tuple[str, ...]) -> Iterator[Problem]:
+        """Once for all lines that no remark covers and whose words are in no story: a reader dropped them."""
+        texts = [self.title, *verify]
+        for item in self.items:
+            texts += (item.title, item.description, item.notes, item.phase, item.why)
+            texts += (*item.criteria, *item.verify, *item.touches)
+        said = _CONSUMED | _words_of("\n".join(texts))
+        named = {problem.where.line for problem in left}
+        for at, block in enumerate(self.blocks):
+            if block.line in named:
+                end = after_item(self.blocks, at, len(self.blocks)) if block.kind is Kind.ITEM else at + 1
+                stop = self.blocks[end].line if end < len(self.blocks) else self.text.count("\n") + 2
+                self._covered.update(range(block.line, stop))
+        plain = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), self.text)
+        lost: list[tuple[int, str]] = []
+        for number, line in enumerate(plain.split("\n"), 1):
+            if number not in self._covered and not _HEADING.match(line):
+                words = _words_of(line)
+                if len(missing := words - said) >= _FEWEST and 2 * len(missing) >= len(words):
+                    lost.append((number, line))
+        if lost:
+            first, sample = lost[0]
+            listed = ", ".join(str(number) for number, _ in lost)
+            message = f"line{'s' * (len(lost) > 1)} {listed}: {wording.title(sample)[:60]}"
+            yield remark("left-out", message, self.file, first)
 
     def _untaken(self) -> Iterator[Problem]:
         """Whole sections without a task, and text beside the tasks of a section."""
@@ -168,7 +212,8 @@ class Document:
         first = self.blocks[start]
         stop = self.blocks[end].start if end < len(self.blocks) else len(self.text)
         last = first.line + self.text[first.start : stop].rstrip().count("\n")
+        self._covered.update(range(first.line, last + 1))
         where = f"line {first.line}" if last <= first.line else f"lines {first.line}–{last}"
         sample = wording.title(self.words(first).split("\n")[0])[:60] if first.kind is not Kind.HEADING else ""
         said = f": {sample}" if sample else ""
-        return remark("left-out", f"left out: {what}, {where}{said}", self.file, first.line)
+        return remark("left-out", f"{what}, {where}{said}", self.file, first.line)

@@ -191,7 +191,7 @@ def _append(
     if broken := problems_of((*plan.stories, *stories), str(ref.path)):
         raise PlanError.of(broken)
     planned = store.planned(loaded, changes, made.why)
-    linted = _linted(planned, ref, settings, set(ids))
+    linted = _linted(planned, ref, settings, set(ids), dry=request.dry)
     report = msgspec.structs.replace(
         report,
         stories=tuple(story for story in planned.plan.stories if story.id in set(ids)),
@@ -247,7 +247,7 @@ def _start(
     loaded = Loaded(composed.in_file, composed.in_file, composed.source, _sidecar(made, form))
     settings = load(root=request.root, layout=name, name=None, env=env, flags={})
     known_checks = bool(find(RealTree(request.root)).checks)
-    linted = _linted(loaded, ref, settings, None, known_checks=known_checks)
+    linted = _linted(loaded, ref, settings, None, dry=request.dry, known_checks=known_checks)
     names_commands = bool(verify) or any(story.verify for story in plan.stories)
     changed = reworded(made.stories, composed.in_file, composed.ids)
     report = msgspec.structs.replace(
@@ -327,7 +327,7 @@ def _unplaced(batches: list[Batch]) -> Iterator[Problem]:
         said = ", ".join(f"{name} ({count})" for name, count in counts.items())
         first = next(batch for batch in batches if batch.fields)
         line = min(lines[0] for lines in first.fields.values())
-        yield remark("left-out", f"left out: fields that stories do not have: {said}", first.file, line)
+        yield remark("left-out", f"fields that stories do not have: {said}", first.file, line)
 
 
 def _verify_of(batches: list[Batch]) -> tuple[str, ...]:
@@ -336,16 +336,17 @@ def _verify_of(batches: list[Batch]) -> tuple[str, ...]:
 
 
 def _linted(
-    loaded: Loaded, ref: PlanRef, settings: Settings, ids: set[str] | None, *, known_checks: bool = False
+    loaded: Loaded, ref: PlanRef, settings: Settings, ids: set[str] | None, *, dry: bool, known_checks: bool = False
 ) -> list[Problem]:
-    """What `ralph check` would report about these stories and the whole plan."""
+    """What `ralph check` would report about these stories and the whole plan. `dry`: no file has their lines."""
     problems = lint(
         loaded.in_file,
         Places(loaded.in_file, loaded.source, str(ref.path)),
         has_checks=known_checks or has_checks(settings.config),
         review_cap=settings.config.review.cap,
     )
-    return [p for p in problems if ids is None or not p.story or p.story in ids or p.code == "example"]
+    kept = [p for p in problems if ids is None or not p.story or p.story in ids or p.code == "example"]
+    return [msgspec.structs.replace(p, where=Place()) for p in kept] if dry else kept
 
 
 def _written(write: Callable[[], object], ref: PlanRef) -> None:

@@ -131,14 +131,12 @@ def read_all(
         item = _item(entry, file, line, home)
         fate, word = entry.fate()
         if fate is Fate.GONE:
-            left.append(
-                remark("left-out", f"left out: {own or item.title!r} is {wording.line(word).lower()}", file, line)
-            )
+            left.append(remark("left-out", f"{own or item.title!r} is {wording.line(word).lower()}", file, line))
             continue
         if fate is Fate.UNKNOWN:
             odd.setdefault(wording.line(word), []).append(line)
         if item.key in items:
-            left.append(remark("left-out", f"left out: {own} occurs twice; the later one counts", file, line))
+            left.append(remark("left-out", f"{own} occurs twice; the later one counts", file, line))
         for name in entry.left():
             unplaced.setdefault(name, []).append(line)
         items[item.key] = adapt(item, record)
@@ -153,7 +151,7 @@ def read_all(
     left += [
         remark(
             "left-out",
-            f"left out: the status {word!r}; {_count(lines, 'story is', 'stories are')} open",
+            f"the status {word!r}; {_count(lines, 'story is', 'stories are')} open",
             file,
             lines[0],
         )
@@ -240,7 +238,7 @@ def under_parents(items: dict[str, Item], parents: Mapping[str, str], file: str)
     for key, item in items.items():
         if key in groups:
             count = "its one part is a story" if len(parts[key]) == 1 else f"its {len(parts[key])} parts are stories"
-            left.append(remark("left-out", f"left out: {item.id or item.title!r} itself: {count}", file, item.line))
+            left.append(remark("left-out", f"{item.id or item.title!r} itself: {count}", file, item.line))
             continue
         above = items.get(parents.get(key, ""))
         awaited = [*item.depends_on, *parts.get(key, ())]

@@ -130,7 +130,7 @@ def read_sources(sources: tuple[Source, ...]) -> list[Batch]:
     if not any(batch.items for batch in batches) and refused:
         raise refused[0][1]
     for source, refusal in refused:
-        left = remark("left-out", f"left out: the whole file: {refusal.message}", source.name, 0)
+        left = remark("left-out", f"the whole file: {refusal.message}", source.name, 0)
         batches.append(Batch(kind=source.kind or batches[0].kind, file=source.name, items=(), left=(left,)))
     return batches
 

@@ -190,20 +190,25 @@ def make(items: Sequence[Item], ids: Sequence[str], file: str, target: Target) -
     problems: list[Problem] = []
     stories = []
     has_priorities = any(item.priority for item in items)
+    past: dict[str, list[str]] = {}
+    """Dependencies that hold nothing up any more."""
     finished = {item.key for item in items if item.state is State.DONE}
     for number, (item, story_id) in enumerate(zip(items, ids, strict=True), 1):
         is_done = item.state is State.DONE
         depends_on = []
         for wanted in item.depends_on:
-            if is_done and wanted not in finished:
-                continue  # it did not have to wait, whatever it says
+            name = one_line(wanted.partition(":")[2] or wanted, 60)
+            if is_done and wanted not in finished:  # it did not have to wait, whatever it says
+                past.setdefault("of finished stories on others", []).append(f"{story_id} on {name}")
+                continue
             if wanted in every and every[wanted] != story_id:
                 depends_on.append(every[wanted])
             elif wanted not in target.settled:
-                name = one_line(wanted.partition(":")[2] or wanted, 60)
                 message = f"{story_id} ({one_line(item.title, 40)}) depends on {name}, which is not imported"
                 hint = f"import that as well, or add the dependency: `ralph task set {story_id} --depends-on ID`"
                 problems.append(remark("unknown-dependency", message, file, item.line, hint))
+            else:
+                past.setdefault("on finished work that is not imported", []).append(f"{story_id} on {name}")
         if form.needs_criteria and not item.criteria:
             message = f"{story_id} has no criteria in its source; its title is used instead"
             hint = f"add one that can be checked: `ralph task set {story_id} --criterion '…'`"
@@ -228,6 +233,9 @@ def make(items: Sequence[Item], ids: Sequence[str], file: str, target: Target) -
                 line=item.line,
             )
         )
+    problems += [
+        remark("left-out", f"dependencies {what}: {', '.join(pairs)}", file, 0) for what, pairs in past.items()
+    ]
     _refuse_circles(stories, items, file)
     return Made(
         stories=tuple(msgspec.structs.replace(story, line=0) for story in stories),

@@ -84,6 +84,7 @@ _FENCED = lazy_pattern(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[`~]*[ \t]*$|\Z)", re.MU
 _QUOTED = lazy_pattern(r"`[^`\n]*`|https?://\S+?(?=[.,;:!?)]*(?:\s|$))")
 _BREAK = lazy_pattern(r"\n[ \t]*\n|^[ \t]*(?:[-*+]|[0-9]{1,3}[.)])[ \t]+|^#+[ \t]+", re.MULTILINE)
 _END = lazy_pattern(r"(?:[.!?]+|…)[\"'”’)\]*_]*(?=\s|$)|[。！？]")
+_PHASE = lazy_pattern(r"\s*Part of:? [^\n]+\s*\Z")
 _SHORT = lazy_pattern(
     r"(?:^|[\s(\"'“])(?:(?-i:[A-Z])|e\.g|i\.e|a\.m|p\.m|u\.s|vs|cf|ca|approx|resp|incl|excl|no|nr|fig|eq|sec|min|max|mr|mrs"
     r"|ms|dr|prof|st|inc|ltd|jr|sr|dept|est|ver|v|al)$",
@@ -96,10 +97,10 @@ _ET_CETERA = lazy_pattern(r"\betc$", re.IGNORECASE)
 
 def count_sentences(text: str) -> int:
     """Sentences, paragraphs and list items. A single line break ends nothing: user stories are often split into
-    three lines.
+    three lines. A line that only introduces a list, and the phase that an import adds, are none.
     """
     text = _QUOTED.sub("code", _FENCED.sub("code", text))
-    return sum(_sentences_in(part) for part in _BREAK.split(text))
+    return sum(_sentences_in(part) for part in _BREAK.split(text) if not _PHASE.match(part))
 
 
 def count_words(text: str) -> int:
@@ -120,7 +121,8 @@ def _sentences_in(paragraph: str) -> int:
             continue
         count += _has_words(paragraph, start, end.start())
         start = end.end()
-    return count + _has_words(paragraph, start, len(paragraph))
+    is_lead = paragraph.rstrip().endswith(":")
+    return count + (not is_lead and _has_words(paragraph, start, len(paragraph)))
 
 
 def _starts_anew(text: str) -> bool:

@@ -56,7 +56,7 @@ def read(text: str, file: str) -> Batch:
         if text_of(record, "status") in GONE:
             continue
         if name in beads:
-            left.append(remark("left-out", f"left out: {name} occurs twice; the later one counts", file, line))
+            left.append(remark("left-out", f"{name} occurs twice; the later one counts", file, line))
         beads[name] = _bead(record, name, file, line)
     if not beads:
         raise BadData("no beads in this file", where=Place(file), hint="export them with `br list --json`")
@@ -68,7 +68,7 @@ def read(text: str, file: str) -> Batch:
     for name in sorted(epics):
         count = len(children[name])
         parts = "its one part is a story" if count == 1 else f"its {count} parts are stories"
-        message = f"left out: {name} is an epic; {parts}"
+        message = f"{name} is an epic; {parts}"
         left.append(remark("left-out", message, file, beads[name].item.line))
     items = [_placed(bead, beads, children, epics) for name, bead in beads.items() if name not in epics]
     items.sort(key=lambda item: item.priority)

@@ -61,12 +61,12 @@ def read(text: str, file: str) -> Batch:
     fate = wording.fate(status)
     if fate is Fate.UNKNOWN:
         line = document.text[: stated.start()].count("\n") + 1 if stated else 1
-        document.left.append(remark("left-out", f"left out: the status {status[:60]!r}; the story is open", file, line))
+        document.left.append(remark("left-out", f"the status {status[:60]!r}; the story is open", file, line))
     for at, block in enumerate(document.blocks):
         if stated and stated.start() <= block.start < stated.end():
             document.take(at, at + 1)
     if fate is Fate.GONE:
-        left = remark("left-out", f"left out: {number or title!r} is {status.lower()}", file, 1)
+        left = remark("left-out", f"{number or title!r} is {status.lower()}", file, 1)
         return Batch(kind="bmad", file=file, items=(), left=(left,))
     wanted = sections.get("criteria", [])
     description = [

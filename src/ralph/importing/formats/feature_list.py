@@ -53,8 +53,6 @@ def read(text: str, file: str) -> Batch:
     if not name:
         return batch
     said = ", ".join(wording.line(key) for key, value in document.items() if key != name and texts(value))
-    left = (
-        (remark("left-out", f"left out: what the document says beside its features: {said}", file, 1),) if said else ()
-    )
+    left = (remark("left-out", f"what the document says beside its features: {said}", file, 1),) if said else ()
     title = next((words[0] for key in ("project", "name", "title") if (words := texts(document.get(key)))), "")
     return msgspec.structs.replace(batch, name=wording.title(title), left=batch.left + left)

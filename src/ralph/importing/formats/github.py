@@ -41,11 +41,11 @@ def read(text: str, file: str) -> Batch:
     for line, record in records(text, file):
         if why := _why_left_out(record):
             number = record.get("number", "?")
-            left.append(remark("left-out", f"left out: #{number} is {why}", file, line))
+            left.append(remark("left-out", f"#{number} is {why}", file, line))
             continue
         item = _issue(record, file, line)
         if item.key in items:
-            left.append(remark("left-out", f"left out: {item.key} occurs twice; the later one counts", file, line))
+            left.append(remark("left-out", f"{item.key} occurs twice; the later one counts", file, line))
         items[item.key] = item
     if not items and not left:
         raise BadData("no issues in this file", where=Place(file), hint="export them with `gh issue list --json …`")

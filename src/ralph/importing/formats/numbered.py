@@ -48,7 +48,8 @@ class Task(Struct):
     mark: str
     is_optional: bool
     phase: str
-    context: str
+    context: list[int]
+    """Blocks."""
     parent: str = ""
 
 
@@ -100,30 +101,32 @@ def _tasks(document: Document, form: Numbering) -> Iterator[Task]:
     """Each numbered checkbox, with the blocks up to the next one; and unnumbered ones that are not nested."""
     blocks = document.blocks
     found: list[Task] = []
-    context: list[str] = []
+    level = 0
+    context: list[tuple[int, int]] = []
     for at, block in enumerate(blocks):
         if block.kind is Kind.HEADING and not block.depth:
             document.enter(block)
-            context = []
+            context = [(level, one) for level, one in context if 1 < level < block.level]
+            level = block.level
         elif block.kind is Kind.ITEM and (mark := MARK.match(document.text, block.text)):
             words = document.text[mark.end() : block.end].strip()
             own = form.id.match(words)
             if (own and own["id"].count(".") < 2) or (not own and not block.depth):
                 title = own["title"] if own else words
                 end = after_item(blocks, at, len(blocks))
-                task = Task(
-                    at, end, own["id"] if own else "", title, mark[1], bool(mark[2]), document.phase, "\n".join(context)
-                )
+                said = [one for _, one in context]
+                task = Task(at, end, own["id"] if own else "", title, mark[1], bool(mark[2]), document.phase, said)
                 found.append(task)
         elif block.kind is Kind.TEXT and not block.depth and not (found and found[-1].phase == document.phase):
-            context.append(document.words(block))  # what a section says before its first task belongs to each
-            document.take(at, at + 1)
+            context.append((level, at))  # what a section says before its first task belongs to each
     with_numbers = {task.phase for task in found if task.id}
     if with_numbers:
         found = [task for task in found if task.id or task.phase in with_numbers or _PART.match(task.phase)]
     for task, after in zip_longest(found, found[1:]):
         if after and after.at < task.end:
             task.end = after.at
+        for at in task.context:
+            document.take(at, at + 1)
         yield task
 
 
@@ -136,6 +139,7 @@ def _item(document: Document, task: Task, form: Numbering, known: set[str], home
     needs, references, kept = _sorted(text, inner, known)
     needs += _ids(title, known) if _NEEDS.search(title) else []
     content = body.read(text, kept, every_item=True)
+    context = wording.prose("\n\n".join(document.words(blocks[at]) for at in task.context))
     optional = "Optional in its source." if task.is_optional else ""
     short = wording.title(title) or "(no title)"
     cut = wording.line(title) if short.endswith("…") else ""
@@ -143,7 +147,7 @@ def _item(document: Document, task: Task, form: Numbering, known: set[str], home
         key=plain_key(f"{form.kind}:{home}#{task.id}") if task.id else document.unique(task.phase, wording.slug(title)),
         id=task.id,
         title=short,
-        description="\n\n".join(filter(None, (cut, content.description, wording.prose(task.context)))),
+        description="\n\n".join(filter(None, (cut, content.description, context))),
         criteria=content.criteria,
         depends_on=tuple(plain_key(f"{form.kind}:{home}#{own}") for own in dict.fromkeys(needs) if own != task.id),
         state=State.DONE if task.mark in "xX" else State.TODO,

@@ -49,6 +49,4 @@ def _commands(value: object) -> list[str]:
 def _beside(kept: dict[str, object], file: str) -> tuple[Problem, ...]:
     """What the document says beside its stories."""
     said = ", ".join(wording.line(name) for name in kept)
-    return (
-        (remark("left-out", f"left out: what the document says beside its stories: {said}", file, 1),) if said else ()
-    )
+    return (remark("left-out", f"what the document says beside its stories: {said}", file, 1),) if said else ()
