@@ -40,15 +40,16 @@ def test_other_programs_get_the_terminal_and_give_it_back(finished: LoopProject)
     _edits(own, f"EDITING {finished.plan}")
     own.press(b"E")
     own.until("linter: ", PATIENCE)
-    for _ in range(2):  # in the editor, then over the run
+    for number, leave in enumerate((b"\x03", b"\n")):  # in the editor, then over the run
         own.text = ""
         own.press(b"P")
-        own.until("What should be built?", PATIENCE)
-        own.press(b"\x03")
-        own.until("Press Enter to return to `ralph ui`.", PATIENCE)
-        own.press(b"\n")
-        own.until("Stories of words" if _ == 0 else "ended: complete", PATIENCE)
-        if _ == 0:
+        own.until("Ctrl-C returns to `ralph ui`.", PATIENCE)
+        own.until("What should be built? (an empty line leaves)", PATIENCE)
+        own.text = ""
+        own.press(leave)
+        own.until("Stories of words" if number == 0 else "ended: complete", PATIENCE)
+        own.until("nothing was changed", PATIENCE)
+        if number == 0:
             _edits(own, f"EDITING {finished.plan}")
             own.text = ""
             own.press(b"\x1b")

@@ -128,9 +128,10 @@ def draft_for(args: Namespace, drafts: Drafts, given: Draft, question: str) -> D
     if is_empty and question:
         if args.no_input:
             raise UsageError("nothing to plan", hint="pass an idea in quotes, a file, or - for stdin")
-        idea = clean(ask_line(f"{question}\n> "))
+        idea = clean(ask_line(f"{question} (an empty line leaves)\n> "))
         if not idea:
-            raise UsageError("nothing to plan", hint="pass an idea in quotes, a file, or - for stdin")
+            note("nothing was changed")
+            raise KeyboardInterrupt
         return msgspec.structs.replace(given, idea=idea)
     return given
 

@@ -12,16 +12,20 @@ from typing import Any, ClassVar
 from rich.style import Style
 from textual.app import App, SuspendNotSupported
 from textual.screen import Screen
+from textual.widgets._toast import ToastRack
 
 from ralph.core.errors import RalphError
+from ralph.core.exit_codes import ExitCode
 from ralph.core.ports import PlanRef
 from ralph.core.text import one_line
 from ralph.host.process.programs import edit, run_here
 from ralph.state.clones import users_own
 from ralph.tui.dialogs import Ask, Choice, Write
+from ralph.tui.keys import Bar
 from ralph.tui.theme import PLAIN, THEMES, palette
 from ralph.workspace.find import plan_options
 
+_LEAVE = "Ctrl-C returns to `ralph ui`.\n"
 _BACK = "\nPress Enter to return to `ralph ui`. "
 
 
@@ -53,9 +57,18 @@ class Frame(App[None]):
 
         def show() -> None:
             self.clear_notifications()
+            self._lift_toasts()
             self.notify(told, severity="error" if is_error else "information", markup=False)
 
         self.call_next(show)
+
+    def _lift_toasts(self) -> None:
+        """A message is shown above what the lines at the bottom say."""
+        half = self.size.height // 2
+        tops = [bar.region.y for screen in self.screen_stack for bar in screen.query(Bar) if bar.region.y > half]
+        for screen in self.screen_stack:
+            for rack in screen.query(ToastRack):
+                rack.styles.margin = (0, 0, self.size.height - min(tops, default=self.size.height), 0)
 
     def refused(self, error: RalphError) -> None:
         self.tell(f"{error.message}{f' ({error.hint})' if error.hint else ''}", is_error=True)
@@ -103,7 +116,12 @@ class Frame(App[None]):
         flags = [word for name, value in options.items() for word in (f"--{name.replace('_', '-')}", value)]
 
         def talk() -> None:
-            run_here([sys.executable, "-m", "ralph", "plan", "-d", str(own.root), *flags], self.env)
+            sys.stderr.write(_LEAVE)
+            sys.stderr.flush()
+            code = run_here([sys.executable, "-m", "ralph", "plan", "-d", str(own.root), *flags], self.env)
+            if code == ExitCode.INTERRUPTED:
+                self.tell("left `ralph plan`; nothing was changed")
+                return
             sys.stderr.write(_BACK)
             sys.stderr.flush()
             sys.stdin.readline()
