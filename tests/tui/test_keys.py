@@ -97,6 +97,7 @@ def test_a_run_under_way_is_noted_paused_resumed_and_stopped(tmp_path: Path) -> 
         await hand.until("I begin.")
         await hand.until("▶ implement US-001 agent: Bash")
         assert "in progress · 1×" in hand.text
+        await hand.until(lambda: re.search(r"limit: \d+ of \d+ \w", hand.text))
         await hand.press("n")
         await hand.until("A note for the next session of the agent")
         await hand.type("never mind")
@@ -106,6 +107,8 @@ def test_a_run_under_way_is_noted_paused_resumed_and_stopped(tmp_path: Path) -> 
         await hand.type("Mind the gap")
         await hand.press("ctrl+s")
         await hand.until("saved for the next iteration of run")
+        assert "q quit" in hand.text, "a message covers no key"
+        assert re.search(r"limit: \d+ of", hand.text)
         await hand.press("p")
         await hand.until("pauses after this iteration")
         assert run_ralph(made, "status", "--json").json["running"]["pending"] == "pause"
@@ -252,10 +255,13 @@ def test_moving_about(ended: LoopProject) -> None:
         assert hand.page.id == "Live"
         await hand.press("5")
         await hand.until("Iterations")
+        await hand.until(lambda: hand.page.current.key == "i1")
         await hand.press("G")
         await hand.until(lambda: "stopped: waiting" in hand.current)
-        await hand.press("g", *["down"] * 9)
-        await hand.until(lambda: hand.page.current.key == "i5")
+        await hand.press("g")
+        assert hand.page.current.key == "i1"
+        await hand.press("up", *["down"] * 4)
+        assert hand.page.current.key == "i5"
         await hand.press("enter")
         await hand.until("implement US-002  iteration 5 · 1 of 2")
         assert hand.page.id == "Live"
@@ -286,7 +292,7 @@ def test_what_folds_is_unfolded_and_folded(ended: LoopProject) -> None:
     drive(ui(ended), play)
 
 
-@presses(RalphUi, "slash", "full_stop", "comma", "f")
+@presses(RalphUi, "slash", "full_stop", "comma", "f", "escape")
 def test_search_and_filter(ended: LoopProject) -> None:
     async def play(hand: Hand) -> None:
         await hand.until("ended: waiting")
@@ -318,6 +324,21 @@ def test_search_and_filter(ended: LoopProject) -> None:
         await hand.type("loud")
         await hand.press("enter")
         await hand.until(lambda: {each.key for each in hand.page.rows} == {"US-003"})
+        await hand.press("escape")
+        await hand.until(lambda: len(hand.page.rows) == 10)
+
+        for tab in ("5", "6"):
+            await hand.press(tab, "f")
+            await hand.type("kebab")
+            await hand.press("enter")
+            await hand.until("No line matches “kebab”; Esc")
+            await hand.press("escape")
+            await hand.until("teration")
+        assert "US-005 Say a lot" not in hand.text.partition("By story")[2]
+        await hand.press("f")
+        await hand.type("say a LOT")
+        await hand.press("enter")
+        await hand.until(lambda: [each.text[:10] for each in hand.page.rows] == ["US-005 Say"])
 
     drive(ui(ended), play)
 

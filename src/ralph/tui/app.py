@@ -47,6 +47,10 @@ _NARROW = 72
 """Columns below which one pane is shown at a time."""
 
 
+def _is_iteration(shown: Row) -> bool:
+    return bool(iteration_of(shown.key))
+
+
 class Arrived(Message):
     def __init__(self, seen: Seen) -> None:
         super().__init__()
@@ -78,7 +82,7 @@ class RalphUi(Frame):
                 yield Bar("tabs")
                 with ContentSwitcher(initial="Live"):
                     for name in TABS:
-                        yield Page(name, follows=name == "Live")
+                        yield Page(name, follows=name == "Live", starts=_is_iteration if name == "Timeline" else None)
         yield Bar("status")
         yield Bar("keys")
 
@@ -300,6 +304,9 @@ class RalphUi(Frame):
             known,
             lines=False,
         )
+
+    def action_unfilter(self) -> None:
+        self._want(words="", story_words="")
 
     # --- acts ---------------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,6 @@ _MOST_PAGES = 60
 _BLOCK = 2000
 """Events that are searched between two looks at what the user wants now."""
 _WORDS = re.compile(r"(?<=[a-z])(?=[A-Z])")
-_WAITING = row(("…", "dim"))
 
 
 class Events(Sequence[Row]):
@@ -37,6 +36,11 @@ class Events(Sequence[Row]):
     @property
     def total(self) -> int:
         return len(self._found) if self.words else self.view.count
+
+    @property
+    def is_searched(self) -> bool:
+        """With words: whether all events were compared with them."""
+        return bool(self.words) and self._searched >= self.view.count
 
     def __len__(self) -> int:
         return len(self.above) + self.total
@@ -61,7 +65,7 @@ class Events(Sequence[Row]):
             else:
                 self._missing.add(number)
                 self._wanted()
-        return page[place] if page is not None and place < len(page) else _WAITING
+        return page[place] if page is not None and place < len(page) else row(("…", "dim"), key=f"?{at}")
 
     def read(self) -> bool:
         """Read what was asked for, and search on. Whether something has changed."""

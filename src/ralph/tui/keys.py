@@ -43,6 +43,7 @@ KEYS = (
     Key("full_stop", "found(1)", "", "the next place that was found"),
     Key("comma", "found(-1)", "", "the previous place that was found"),
     Key("f", "filter", "filter", "show only what contains a text; empty shows everything"),
+    Key("escape", "unfilter", "", "clear the filter; in a dialog: close it"),
     Key("t", "theme", "theme", "another theme: dark, light, or the colours of the terminal"),
     Key("space", "follow", "follow", "follow what is being worked on"),
     Key("left_square_bracket", "attempt(-1)", "", "the attempt before this one"),
@@ -76,7 +77,6 @@ MOVES = (
     ("1–6", "the tabs"),
     ("↑ ↓", "one line; PgUp, PgDn, Home and End go further"),
     ("Enter", "open, fold or unfold; on an iteration: show it"),
-    ("Esc", "close a dialog"),
 )
 
 

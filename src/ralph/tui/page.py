@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import ClassVar
 
 from rich.segment import Segment
@@ -16,6 +17,8 @@ from textual.strip import Strip
 from ralph.tui.rows import BLANK, Row, Rows
 
 _WIDEST = 2000
+_HEADINGS = 30
+"""Rows that may follow one another without a key."""
 
 
 class Page(ScrollView, can_focus=True):
@@ -44,14 +47,17 @@ class Page(ScrollView, can_focus=True):
     class Resized(Message):
         """Its rows are made for another width."""
 
-    def __init__(self, name: str, *, follows: bool = False) -> None:
-        """`follows`: while the cursor is on the last row, it stays there as rows are added."""
+    def __init__(self, name: str, *, follows: bool = False, starts: Callable[[Row], bool] | None = None) -> None:
+        """`follows`: while the cursor is on the last row, it stays there as rows are added.
+
+        `starts`: where the cursor starts. It then leaves out the rows without a key, which are headings.
+        """
         super().__init__(id=name)
         self.rows: Rows = ()
         self.cursor = 0
         self.words = ""
         """What was searched for."""
-        self._follows = follows
+        self._follows, self._starts = follows, starts
         self._of = ""
 
     @property
@@ -70,6 +76,8 @@ class Page(ScrollView, can_focus=True):
             self.cursor = len(rows) - 1
         elif before.key and (at >= len(rows) or rows[at].key != before.key) and len(rows) < 20_000:
             self.cursor = next((n + len(same) for n, each in enumerate(rows) if each.key == before.key), at)
+        if self._starts is not None and (is_new or self.cursor == 0):
+            self.cursor = next((n for n, each in enumerate(rows[:_HEADINGS]) if self._starts(each)), 0)
         self.cursor = max(min(self.cursor, len(rows) - 1), 0)
         widest = max((_width(each) for each in rows), default=0) if len(rows) < 20_000 else _WIDEST
         self.virtual_size = Size(min(widest, _WIDEST), len(rows))
@@ -108,17 +116,30 @@ class Page(ScrollView, can_focus=True):
             last += 1
         return first, last
 
+    def _go_on(self, at: int, step: int) -> None:
+        """Go to this row, or the next one in this direction that the cursor does not leave out."""
+        if self._starts is None:
+            self.go(at)
+            return
+        last = len(self.rows) - 1
+        at = max(min(at, last), 0)
+        near = [n for n in range(at, at + step * _HEADINGS, step) if 0 <= n <= last and self.rows[n].key]
+        self.go(near[0] if near else self.cursor)
+        if not near and step < 0:
+            self.scroll_to(y=0, animate=False, force=True)
+
     def action_move(self, step: int) -> None:
         first, last = self._group()
-        self.go(last + 1 if step > 0 else first - 1) if 0 <= (last + 1 if step > 0 else first - 1) < len(
-            self.rows
-        ) else self._reveal()
+        at = last + 1 if step > 0 else first - 1
+        self._go_on(at, step) if 0 <= at < len(self.rows) else self._reveal()
 
     def action_leap(self, step: int) -> None:
-        self.go(self.cursor + step * max(self.size.height - 1, 1))
+        self._go_on(self.cursor + step * max(self.size.height - 1, 1), step)
 
     def action_edge(self, end: int) -> None:
-        self.go(len(self.rows) - 1 if end else 0)
+        self._go_on(len(self.rows) - 1 if end else 0, -1 if end else 1)
+        if not end:
+            self.scroll_to(y=0, animate=False, force=True)
 
     def action_choose(self) -> None:
         self.post_message(self.Chosen(self))
@@ -141,7 +162,7 @@ class Page(ScrollView, can_focus=True):
         first, last = self._group()
         is_current = first <= at <= last and (bool(shown.key) or self.has_focus)
         over = styles.get("cursor" if self.has_focus else "quiet", Style()) if is_current else Style()
-        is_found = bool(self.words) and self.words.lower() in shown.text.lower()
+        is_found = bool(self.words) and shown.has(self.words)
         over += styles.get("found", Style()) if is_found else Style()
         kept = ("bold",) if over.reverse else styles  # a reversed colour would be a patch
         segments = [

@@ -13,7 +13,7 @@ from ralph.core.plan import Mode
 from ralph.core.review import Entry
 from ralph.core.text import one_line
 from ralph.tui.events import Events
-from ralph.tui.rows import Part, Row, Rows, filtered, row
+from ralph.tui.rows import Part, Row, Rows, filtered, no_match, row
 from ralph.tui.scene import Scene
 from ralph.tui.source import Source
 from ralph.tui.stories import story_rows
@@ -145,7 +145,7 @@ class Reader:
             wanted=wanted,
             title=self._title(),
             status=tuple(self._status(now, is_live=is_live)),
-            stories=filtered(stories, wanted.story_words) if wanted.story_words else stories,
+            stories=_only(stories, wanted.story_words, wanted.left),
             rows=rows,
             of=of,
             story=name,
@@ -174,6 +174,8 @@ class Reader:
                 events = self._events = Events(scene.view, wanted.words, self.look)
             above = timeline.above(scene)
             events.above = filtered(above, wanted.words) if wanted.words else above
+            if events.is_searched and not len(events):
+                events.above = no_match(wanted.words, wanted.room)
             return events, wanted.words
         try:
             rows = _ROWS[wanted.tab](scene)
@@ -181,7 +183,7 @@ class Reader:
             rows = [row((error.message, "bad")), row((error.hint, "dim"))]
         about = scene.story.id if wanted.tab == "Review" and scene.story else ""
         about = str(scene.attempt.iteration) if scene.attempt and wanted.tab != "Cost" and not about else about
-        return (filtered(rows, wanted.words) if wanted.words else rows), f"{wanted.tab} {about} {wanted.words}"
+        return _only(rows, wanted.words, wanted.room), f"{wanted.tab} {about} {wanted.words}"
 
     def _acts(self, story: str, finding: Entry | None) -> frozenset[ActVerb]:
         try:
@@ -216,7 +218,7 @@ class Reader:
         doing = list(_fitted(self._doing(now, is_live=is_live), room))
         figures: list[Part] = [(f"{state.done}/{state.total} done", "bold"), (f" · {' · '.join(facts)}", "")]
         if is_live and (lines := cost.limits(view, now)):
-            figures.append((f" · limit: {lines[0].what} {cost.used_of(lines[0])}", "dim"))
+            figures.append((f" · limit: {cost.used_of(lines[0])} {lines[0].what.removeprefix('tokens ')}", "dim"))
         parts: list[Part] = [*doing, ("  " if room >= _WIDE else "\n", ""), *_fitted(figures, room)]
         if is_live and state.is_parallel:
             for number, activity in list(state.parallel.open.items())[:8]:
@@ -247,6 +249,10 @@ class Reader:
             return [("▶ between two iterations", "info")]
         what = f"{current.mode.value} {one_line(current.story, 20)}".strip()
         return [(f"▶ {what} ", "info"), (one_line(phase(state.parallel.activity(), now), 50), "dim")]
+
+
+def _only(rows: Rows, words: str, room: int) -> Rows:
+    return (filtered(rows, words) or no_match(words, room)) if words else rows
 
 
 def _fitted(parts: Iterable[Part], room: int) -> Iterator[Part]:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from ralph.core.text import clean
+from ralph.core.text import clean, one_line
 from ralph.views.columns import cells
 
 Part = tuple[str, str]
@@ -25,19 +25,26 @@ class Row(Struct, frozen=True):
     """What it is about. Rows with the same key that follow one another are selected together."""
     folds: bool = False
     """Enter unfolds or folds what has this key."""
+    whole: str = ""
+    """What the row shows only a part of. It is found by all of it."""
 
     @property
     def text(self) -> str:
         return "".join(text for text, _ in self.parts)
+
+    def has(self, words: str) -> bool:
+        """Whether it contains them, whatever their case."""
+        wanted = words.lower()
+        return wanted in self.text.lower() or wanted in self.whole.lower()
 
 
 Rows = Sequence[Row]
 BLANK = Row()
 
 
-def row(*parts: Part | str, key: str = "", folds: bool = False) -> Row:
+def row(*parts: Part | str, key: str = "", folds: bool = False, whole: str = "") -> Row:
     shown = (((part, "") if isinstance(part, str) else part) for part in parts)
-    return Row(tuple((flat(text), style) for text, style in shown if text), key, folds)
+    return Row(tuple((flat(text), style) for text, style in shown if text), key, folds, whole)
 
 
 def flat(text: str) -> str:
@@ -74,26 +81,29 @@ def _fitting(line: str, width: int) -> list[str]:
 
 def filtered(rows: Iterable[Row], words: str) -> list[Row]:
     """The rows whose group contains the words, whatever their case. Rows without a key stand for themselves."""
-    wanted = words.lower()
     found: list[Row] = []
     group: list[Row] = []
     for each in rows:
         if group and (not each.key or each.key != group[0].key):
-            found += _if_wanted(group, wanted)
+            found += _if_found(group, words)
             group = []
         group.append(each)
-    return found + _if_wanted(group, wanted)
+    return found + _if_found(group, words)
 
 
-def _if_wanted(group: list[Row], wanted: str) -> list[Row]:
-    return group if group and any(wanted in each.text.lower() for each in group) else []
+def no_match(words: str, room: int) -> list[Row]:
+    return list(wrapped(f"No line matches “{one_line(words, 40)}”; Esc clears the filter", room, "warn"))
+
+
+def _if_found(group: list[Row], words: str) -> list[Row]:
+    return group if any(each.has(words) for each in group) else []
 
 
 def find(rows: Rows, words: str, start: int, step: int) -> int:
     """The next row after `start` that contains the words, round the end; -1: none."""
-    wanted, count = words.lower(), len(rows)
+    count = len(rows)
     for distance in range(1, count + 1):
         at = (start + step * distance) % count
-        if wanted in rows[at].text.lower():
+        if rows[at].has(words):
             return at
     return -1

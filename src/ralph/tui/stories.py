@@ -20,7 +20,7 @@ def story_rows(stories: Iterable[StoryLine], room: int) -> list[Row]:
         sign, style = STATES.get(story.state, ("·", ""))
         name = one_line(story.id, 16)
         title = fit(story.title, max(room - len(name) - 3, 6))
-        rows.append(row((f"{sign} ", style), (name, "bold"), f" {title}", key=story.id))
+        rows.append(row((f"{sign} ", style), (name, "bold"), f" {title}", key=story.id, whole=story.title))
         word = "asks you" if story.is_asking else _SHORT.get(story.state, story.state)
         if story.state == "done" and story.grade:
             word = story.grade  # which says that it is done

@@ -64,6 +64,7 @@ def _results(scene: Scene, attempt: Attempt | None, checks: list[Check], lead: s
             (f"  {told}", "dim"),
             key=key,
             folds=True,
+            whole=result.name,
         )
         if is_open:
             yield from _output(scene, attempt, check, index, key)

@@ -43,7 +43,11 @@ def _rows(scene: Scene) -> Iterator[Row]:
         bar = "█" * round(share * width)
         style = "bad" if share >= 0.9 else "warn" if share >= 0.7 else "good"
         yield row(
-            pad(line.what, min(scene.room - width - 23, 30)), " ", (f"{bar:░<{width}}", style), f" {used_of(line)}"
+            pad(line.what, min(scene.room - width - 23, 30)),
+            " ",
+            (f"{bar:░<{width}}", style),
+            f" {used_of(line)}",
+            whole=line.what,
         )
     if not lines:
         yield row(("no limit is set", "dim"))
@@ -66,6 +70,7 @@ def _by_story(scene: Scene) -> Iterator[Row]:
             (f" {money(story.cost_usd, story.is_estimated):>8} ", "bold"),
             (f"{bar:<{_BAR}}" if is_wide else "", "info"),
             (figures, "dim"),
+            whole=f"{story.id} {story.title}",
         )
 
 
@@ -81,6 +86,7 @@ def _by_iteration(scene: Scene) -> Iterator[Row]:
             (f" {money(attempt.cost_usd, attempt.is_estimated):>12} ", "bold"),
             (f"{attempt.tokens.total:>10,}{f'  {fit(by, 30)}' if is_wide else ''}", "dim"),
             key=f"i{attempt.iteration}",
+            whole=f"{attempt.story} {what} {by}",
         )
 
 

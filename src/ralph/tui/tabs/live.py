@@ -100,7 +100,7 @@ def _call(scene: Scene, entry: TranscriptEntry, key: str, *, is_running: bool) -
     mark = ("▾" if is_open else "▸") if lines or "\n" in full else " "
     end = " ".join(filter(None, (sign, word, took)))
     name = fit(full, max(scene.room - 4 - cells(end), 10))
-    yield row((f"{mark} ", "dim"), (name, "key"), (f" {end}", style), key=key, folds=True)
+    yield row((f"{mark} ", "dim"), (name, "key"), (f" {end}", style), key=key, folds=True, whole=full)
     if is_open:
         if "\n" in full or name.endswith("…"):
             yield from wrapped(full, scene.room, "key", lead="    ", key=key)
@@ -108,4 +108,6 @@ def _call(scene: Scene, entry: TranscriptEntry, key: str, *, is_running: bool) -
         if entry.is_cut:
             yield row(("  │ … cut here", "dim"), key=key)
     elif entry.ok is False:
-        yield from (row(("  │ ", "dim"), (fit(line, scene.room - 4), "dim"), key=key) for line in lines[-_PREVIEW:])
+        yield from (
+            row(("  │ ", "dim"), (fit(line, scene.room - 4), "dim"), key=key, whole=line) for line in lines[-_PREVIEW:]
+        )

@@ -91,6 +91,7 @@ def _iterations(scene: Scene) -> Iterator[Row]:
             (f" {duration(took):>7}", ""),
             ("" if is_narrow else f" {cost:>7}", "dim"),
             key=f"i{attempt.iteration}",
+            whole=f"{attempt.story} {what} {word}",
         )
 
 
