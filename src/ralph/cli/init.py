@@ -89,7 +89,9 @@ def _show_checks(started: Started) -> None:
     say(f"checks, in {where}:" if where else "also detected; add those you want to the checks:", "bold")
     width = max(len(check.name) for check in started.checks)
     for check in started.checks:
-        say(f"  {check.name:<{width}}  {check.line}  ({check.why}{f': {check.file}' if check.file else ''})")
+        say(
+            f"  {check.name:<{width}}  {check.line}  ({check.why}{f': {check.file}' if check.file else ''})", folds=True
+        )
 
 
 def show_next(started: Started, *, has_stories: bool, is_committed: bool = False, has_own_work: bool = False) -> None:
@@ -115,7 +117,7 @@ def show_next(started: Started, *, has_stories: bool, is_committed: bool = False
         steps.append("git add -A && git commit     optional: a run starts from what is committed")
     steps += ["ralph run       work through the plan"]
     for number, step in enumerate(steps, 1):
-        say(f"  {number}. {step}")
+        say(f"  {number}. {step}", folds=True)
 
 
 class _Answers(Struct, frozen=True):

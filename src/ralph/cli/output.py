@@ -40,10 +40,51 @@ def paint(text: str, style: str, stream: TextIO | None = None) -> str:
     return painted(text, style)
 
 
-def say(text: str = "", style: str = "") -> None:
-    """Print a line of the result."""
+def folded(text: str, stream: TextIO, indent: int | None = None) -> str:
+    """On a terminal, the long lines of a text broken between words. A bar of progress stays in one piece.
+
+    `indent`: of what follows a break; by default four columns more than the line has.
+    """
+    room = columns(stream)
+    if not is_too_wide(text, room):
+        return text
+    from ralph.recording.spans import as_terminal_codes, wrapped
+    from ralph.views.paint import unpainted
+
+    lines: list[str] = []
+    for line in text.replace("█] ", "█]\u00a0").replace("░] ", "░]\u00a0").split("\n"):
+        bare = unpainted(line)
+        own = min(len(bare) - len(bare.lstrip(" ")), room // 4) + 4 if indent is None else indent
+        lines += map(as_terminal_codes, wrapped(line, room, own))
+    return "\n".join(lines).replace("]\u00a0", "] ")
+
+
+def is_too_wide(text: str, room: int) -> bool:
+    """`room`: 0 if any width will do."""
+    if len(text) <= room // 2 or room < _NARROWEST:  # a character has two columns at most
+        return False
+    from ralph.views.columns import cells
+    from ralph.views.paint import unpainted
+
+    return any(cells(line) > room for line in unpainted(text).split("\n"))
+
+
+def columns(stream: TextIO) -> int:
+    """The width of a terminal; 0 for a file, a pipe, or a terminal that does not tell."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns if stream.isatty() else 0
+    except (OSError, ValueError):
+        return 0
+
+
+_NARROWEST = 32
+
+
+def say(text: str = "", style: str = "", *, folds: bool = False) -> None:
+    """Print a line of the result. `folds`: it is prose, which is broken between words on a terminal."""
     line = clean(_redacted_line(text))
-    print(paint(line, style) if style else line)
+    line = paint(line, style) if style else line
+    print(folded(line, sys.stdout) if folds else line)
 
 
 def say_raw(text: str, *, at_once: bool = False) -> None:
@@ -59,7 +100,7 @@ def note(text: str, style: str = "") -> None:
         _diverted[-1](painted)
         return
     try:
-        print(painted, file=sys.stderr)
+        print(folded(painted, sys.stderr), file=sys.stderr)
     except OSError as error:
         if error.errno != errno.EIO:
             raise
@@ -157,7 +198,7 @@ def is_interactive() -> bool:
 def ask_line(prompt: str) -> str:
     """Read a line from the user. Only call if `is_interactive()`. End of input counts as Ctrl-C."""
     while True:
-        print(prompt, end="", file=sys.stderr, flush=True)
+        print(folded(prompt, sys.stderr), end="", file=sys.stderr, flush=True)
         try:
             line = sys.stdin.readline()
         except UnicodeDecodeError:

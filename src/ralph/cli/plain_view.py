@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from ralph.cli.output import say_raw, wants_colour
+from ralph.cli.output import folded, say_raw, wants_colour
 from ralph.core.events import Record
 from ralph.journal.run_state import RunState
 from ralph.views import lines
@@ -23,7 +23,8 @@ class PlainView:
         if line:
             # Times are for logs; a terminal shows each line as it happens.
             stamp = "" if sys.stdout.isatty() else f"{clock(record.t)} "
-            say_raw(stamp + line.replace("\n", f"\n{' ' * len(stamp)}"), at_once=True)
+            line = stamp + line.replace("\n", f"\n{' ' * len(stamp)}")
+            say_raw(folded(line, sys.stdout), at_once=True)
 
 
 def describe(record: Record, state: RunState, *, verbose: bool = False) -> str:

@@ -94,7 +94,7 @@ class Screen:
             if self._kept is not None:
                 self._kept.append(text)
                 return
-            self._write(self._erased() + text.replace("\n", "\r\n") + "\r\n")
+            self._write(self._erased() + output.folded(text, self._stream).replace("\n", "\r\n") + "\r\n")
             if self._thread is not None:
                 self._draw()
 

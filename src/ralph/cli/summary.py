@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
-from ralph.cli.output import paint, say_raw
+from ralph.cli.output import columns, folded, is_too_wide, paint, say_raw
 from ralph.cli.runs import review_lines
 from ralph.cli.show import grades_line
 from ralph.core.events import OUTSIDE_NOTE
@@ -24,12 +25,18 @@ from ralph.views.words import duration, exceptions, money, tokens
 from ralph.views.worker_lines import returned_line, workers_line
 
 _MOST_STUCK = 5
+_INDENT = 13
+"""Where the second column begins."""
 
 
 def print_summary(state: RunState, figures: Figures, left_on: str = "") -> None:
     """`left_on`: the branch that has the work, if the user's own could not be advanced."""
+    room = columns(sys.stdout)
     for line in summary(state, figures, left_on):
-        say_raw(line)
+        if line.startswith("  ") or not is_too_wide(line, room):
+            say_raw(folded(line, sys.stdout, _INDENT))
+        else:  # the bar has a line of its own
+            say_raw(folded(line.replace("  ", "\n  ", 1), sys.stdout, 2))
 
 
 def summary(state: RunState, figures: Figures | None = None, left_on: str = "") -> Iterator[str]:

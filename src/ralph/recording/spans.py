@@ -27,20 +27,19 @@ class Span(NamedTuple):
 
 Line = tuple[Span, ...]
 """What fits into one row."""
-_INDENT = [("", " ")] * 4
 
 
 def line_of(painted: str) -> Line:
     return tuple(span for span in _spans(painted) if span.text)
 
 
-def wrapped(painted: str, columns: int) -> Iterator[Line]:
+def wrapped(painted: str, columns: int, indent: int = 4) -> Iterator[Line]:
     """The lines of a text, broken between words where that is possible; what follows is indented."""
     for text in painted.split("\n"):
         characters = [(codes, char) for codes, part in _spans(text) for char in part]
         while len(characters) > (end := _end_of_row(characters, columns)):
             yield _joined(characters[:end])
-            characters = [*_INDENT, *characters[end + (characters[end][1] == " ") :]]
+            characters = [*[("", " ")] * indent, *characters[end + (characters[end][1] == " ") :]]
         yield _joined(characters)
 
 
