@@ -71,7 +71,11 @@ def test_a_killed_run_in_a_worktree_is_shown_closed_and_continued(tmp_path: Path
     assert project.git("show", f"{branch}:src/two.txt") == "two"
     assert project.git("log", "--format=%s", branch).count("feat(US-001)") == 1
     assert "src/one.txt" not in project.git("ls-tree", "-r", "--name-only", "main")
-    assert len(json.loads(run_ralph(project, "runs", "--json").out)) == 2
+    newest, _ = (listed["run"] for listed in json.loads(run_ralph(project, "runs", "--json").out))
+    newer = f"newer run {newest} in worktree {folder}, branch {branch}: complete, not merged here"
+    assert newer in run_ralph(project, "status").err
+    project.git("merge", "-q", branch)
+    assert "newer run" not in run_ralph(project, "status").err
 
 
 def test_a_run_in_the_workspace_ends_the_agent_of_a_killed_worktree_run(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import os
 import time
 from argparse import Namespace
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 
@@ -21,6 +22,7 @@ from ralph.core.proof import KEPT_UNPROVEN, Grade, count_grades
 from ralph.core.review import OPEN_FINDINGS, approved_at
 from ralph.core.select import next_work, why_nothing_is_ready
 from ralph.core.text import one_line, plural
+from ralph.host.git.command import ask_plainly, printable
 from ralph.journal.records import read
 from ralph.journal.run_state import RunState
 from ralph.planning.waiting import waiting
@@ -37,6 +39,7 @@ from ralph.workspace.find import Choice, OpenPlan, find_repo, open_plan, opened_
 from ralph.workspace.own_files import bookkeeping
 from ralph.workspace.runs import LastRun, Standing, active_runs, last_run
 
+_PATIENCE = 10.0
 _MOST = 40
 _MOST_WORKERS = 20
 _MOST_QUEUED = 10
@@ -61,7 +64,7 @@ def run(args: Namespace) -> int:
         emit_json(_document(opened, last, now))
     else:
         _print(opened, last, now, everything=args.all)
-    for line in (*describe_lost(lost, "is not done here"), *_in_worktrees(opened)):
+    for line in (*describe_lost(lost, "is not done here"), *_in_worktrees(opened, last)):
         note(line)
     if added := waiting(opened.ref, os.environ):
         note(f"{plural(added, 'pending call')} of `ralph add` or `ralph fix`; the next run adds the stories")
@@ -78,15 +81,22 @@ def _lost(opened: OpenPlan) -> dict[str, str]:
         return {}
 
 
-def _in_worktrees(opened: OpenPlan) -> Iterator[str]:
-    """Runs in worktrees: live ones of any plan, and the last one of this plan in each worktree if it is unfinished."""
+def _in_worktrees(opened: OpenPlan, own: LastRun | None) -> Iterator[str]:
+    """Runs in worktrees: live ones of any plan, and the last one of this plan in each worktree.
+
+    A complete one only if it is newer than the last run here and its work is not merged.
+    """
     live = {each.run for each in active_runs(opened.root, Choice(), os.environ) if each.worktree}
     for run in sorted(live):
         yield f"run {run} works in a worktree: `ralph watch {run}` shows it, `ralph stop` stops it"
-    for _, root in worktrees_of(opened.root, os.environ):
+    for tree, root in worktrees_of(opened.root, os.environ):
         ref = moved_to(opened.ref, root)
         last = last_run(ref, os.environ) if ref.path.is_file() else None
-        if last is None or last.run in live or last.reason == Reason.COMPLETE.value:
+        if last is None or last.run in live:
+            continue
+        if last.reason == Reason.COMPLETE.value:
+            if (own is None or own.run < last.run) and (branch := _unmerged(opened.root, tree)):
+                yield f"newer run {last.run} in worktree {root}, branch {branch}: complete, not merged here"
             continue
         with contextlib.suppress(PlanError):
             plan = opened_at(ref, opened.settings, os.environ).plan
@@ -98,6 +108,13 @@ def _in_worktrees(opened: OpenPlan) -> Iterator[str]:
                 f"run {last.run} in {where} {state}, {plan.count(State.DONE)} of "
                 f"{plural(len(plan.stories), 'story')} done; `{again}` continues it"
             )
+
+
+def _unmerged(root: Path, tree: Path) -> str:
+    """The branch of a worktree. Empty if its commits are in this checkout, too."""
+    branch = printable(ask_plainly(tree, "branch", "--show-current", timeout=_PATIENCE).out.rstrip(b"\n"))
+    merged = ask_plainly(root, "merge-base", "--is-ancestor", f"refs/heads/{branch}", "HEAD", timeout=_PATIENCE)
+    return branch if merged.code == 1 else ""
 
 
 def _next(opened: OpenPlan) -> tuple[Story, Mode] | None:
