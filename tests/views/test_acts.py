@@ -381,6 +381,8 @@ def test_only_acts_that_make_sense_are_offered() -> None:
     }
     state.reasons["failed"] = "skipped by you: later"
     assert possible(state, is_live=False, story="failed") == {ActVerb.NOTE, ActVerb.RETRY}
+    for each in State:
+        assert possible(state, is_live=False, story=each.value, is_settled=True) == {ActVerb.NOTE}
     found = Entry(id="F1", finding=Finding("x"), fate=Fate.FIXED)
     both = {ActVerb.REJECT, ActVerb.CONFIRM}
     assert both <= possible(state, is_live=False, story="todo", finding=found)

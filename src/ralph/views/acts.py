@@ -9,12 +9,13 @@ from __future__ import annotations
 import platform
 import shlex
 from collections.abc import Mapping
+from contextlib import suppress
 from enum import StrEnum
 
 from msgspec import Struct
 
 from ralph.core import control
-from ralph.core.errors import UsageError
+from ralph.core.errors import RalphError, UsageError
 from ralph.core.events import RunEnded, RunStarted
 from ralph.core.plan import State
 from ralph.core.ports import PlanRef
@@ -217,12 +218,27 @@ def _give_order(started: RunStarted, act: Act, ref: PlanRef, env: Mapping[str, s
     return sentence.format(run=started.run)
 
 
+def done_since(started: RunStarted, story: str, env: Mapping[str, str]) -> bool:
+    """Whether the plan says now that the story is done, or has it no more: a later run or the user did that."""
+    with suppress(RalphError, OSError):
+        known = store_for(plan_of(started, env), env).load().plan.story(story)
+        return known is None or known.is_done
+    return False
+
+
 def possible(
-    state: RunState, *, is_live: bool, is_here: bool = True, story: str = "", finding: Entry | None = None
+    state: RunState,
+    *,
+    is_live: bool,
+    is_here: bool = True,
+    story: str = "",
+    finding: Entry | None = None,
+    is_settled: bool = False,
 ) -> frozenset[ActVerb]:
     """The acts that make sense now; on a story or a finding, if one is named. Pure.
 
-    `is_live`: the run is at work. `is_here`: it is a run of this machine; see `is_of_this_machine`.
+    `is_live`: the run is at work. `is_here`: it is a run of this machine; see `is_of_this_machine`. `is_settled`: the
+    story was finished or removed after the run; see `done_since`.
     """
     if not is_here:
         return frozenset()
@@ -234,9 +250,10 @@ def possible(
     if (known := state.stories.get(story)) is None:
         return frozenset(found)
     is_skipped = known.state is State.FAILED and state.reasons.get(story, "").startswith(SKIPPED)
-    found |= {ActVerb.ANSWER} if known.state is State.BLOCKED else set()
-    found |= {ActVerb.RETRY} if known.state is State.FAILED else set()
-    found |= {ActVerb.SKIP} if known.state is not State.DONE and not is_skipped else set()
+    if not is_settled:
+        found |= {ActVerb.ANSWER} if known.state is State.BLOCKED else set()
+        found |= {ActVerb.RETRY} if known.state is State.FAILED else set()
+        found |= {ActVerb.SKIP} if known.state is not State.DONE and not is_skipped else set()
     if finding is not None:
         found |= {ActVerb.REJECT} if not why_not(finding, Fate.REJECTED) else set()
         found |= {ActVerb.CONFIRM} if not why_not(finding, Fate.OPEN) else set()

@@ -18,7 +18,7 @@ import msgspec
 from ralph.core.agent import Tokens
 from ralph.core.events import AgentStarted
 from ralph.host.redaction import redact
-from ralph.views.acts import possible
+from ralph.views.acts import done_since, possible
 from ralph.views.catalog import RunCard, cards, find_journal
 from ralph.views.documents import LIVE, home_document, plain, run_document, waiting_for_user
 from ralph.views.run_view import RunView
@@ -161,7 +161,11 @@ class Feed:
             return []
         findings = (None, *self.view.findings(story))
         state, is_live = self.view.state, self.is_live
-        found = (possible(state, is_live=is_live, story=story, finding=each) for each in findings)
+        first = self.view.first
+        is_settled = not is_live and first is not None and done_since(first, story, self._env)
+        found = (
+            possible(state, is_live=is_live, story=story, finding=each, is_settled=is_settled) for each in findings
+        )
         return sorted(set[str]().union(*found))
 
     def tail(self, since: int) -> tuple[int, bytes]:
