@@ -153,6 +153,38 @@ def test_a_comparison_says_which_is_better(view: RunView, many_view: RunView) ->
     assert not [row for row in same["rows"] if row.better or row.a != row.b]
 
 
+def test_a_comparison_marks_neither_an_unknown_cost_nor_a_run_without_a_finished_story(
+    view: RunView, many_view: RunView
+) -> None:
+    a, b = run_document(view, NOW), run_document(many_view, NOW) | {"cost_usd": 0.5, "unknown_costs": 0}
+    assert "cost" in marked(a, b)
+    unknown = marked(a, b | {"cost_usd": None, "unknown_costs": 3})
+    assert {"cost", "cost per story"}.isdisjoint(unknown)
+    assert "tokens" in unknown
+    idle = marked(a, b | {"done": 0, "iterations": 1, "agent_seconds": 0.0, "tokens_total": 0})
+    assert idle["stories done"] == "a"
+    assert {"iterations", "time", "time of the agents", "tokens", "cost", "cost per story"}.isdisjoint(idle)
+    rows = {row.what: row.b for row in compare_document(a, b | {"cost_usd": None, "unknown_costs": 3})["rows"]}
+    assert (rows["cost"], rows["cost per story"]) == ("unknown", "unknown")
+
+
+def marked(a: dict[str, Any], b: dict[str, Any]) -> dict[str, str]:
+    return {row.what: row.better for row in compare_document(a, b)["rows"] if row.better}
+
+
+def test_a_running_session_counts_as_time_of_its_agent(
+    lines: list[bytes], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "events.jsonl"
+    first = next(at for at, line in enumerate(lines) if b'"AgentStarted"' in line)
+    path.write_bytes(b"".join(lines[: first + 1]))
+    view = RunView(path).catch_up()
+    assert run_document(view, view.state.now + 22)["agent_seconds"] == 0, "its process is gone"
+    monkeypatch.setattr(RunView, "standing", lambda _: Standing.RUNNING)
+    found = run_document(view, view.state.now + 22)
+    assert (round(found["agent_seconds"]), found["agents_running"]) == (22, 1)
+
+
 def card(run: str, **fields: Any) -> RunCard:
     return RunCard(**{"run": run, "workspace": "/w", "plan": "p", "standing": Standing.ENDED} | fields)
 

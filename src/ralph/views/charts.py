@@ -101,6 +101,8 @@ def curve_of(view: RunView, figure: Figure) -> Curve:
     points = view.points
     if figure.name == "acceptance":  # before the first iteration has ended there is no rate
         points = [point for point in points if point.iterations]
+    if figure.name == "cost" and view.state.cost_usd is None:  # unknown is not $0
+        points = []
     known = [(max(point.t - start, 0), figure.of(point)) for point in points]
     if not known:
         return []
@@ -315,6 +317,7 @@ def compare(first: RunView, second: RunView, name: str, width: int = 720, theme:
         dash = "6 3" if which == "b" else None
         keys.append((f"{which}: {label}", which, dash))
         if not curve:
+            keys[-1] = f"{which}: {label}, no figures", which, dash
             told.append(f"{label}: no figures")
             continue
         body += _line(pen, frame, thinned(curve), which, dash)

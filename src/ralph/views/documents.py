@@ -140,6 +140,7 @@ def run_document(
     _, why, what_next = tell_standing(state, standing in LIVE) if started else ("", "", "")
     tokens = state.tokens
     current = [_current(view, number, now, sessions or {}) for number in state.parallel.open]
+    begun = list(_begun(view)) if standing in LIVE else []
     for session in (sessions or {}).values():
         tokens += session.tokens
     accepted, counted = state.kinds.get(Kind.ACCEPTED, 0), state.count - state.free
@@ -175,7 +176,8 @@ def run_document(
         "cost_usd": state.cost_usd,
         "is_estimated": state.is_estimated,
         "unknown_costs": state.unknown_costs,
-        "agent_seconds": state.agent_seconds,
+        "agent_seconds": state.agent_seconds + sum(now - since for since in begun),
+        "agents_running": len(begun),
         "forecast": state.forecast,
         "limits": list(limit_lines(view.history, limits, now if standing in LIVE else state.now)),
         "wish": state.wish,
@@ -192,6 +194,14 @@ def run_document(
         "acts": list(acts),
         "read_only": read_only,
     }
+
+
+def _begun(view: RunView) -> Iterator[float]:
+    """When the running sessions started."""
+    for number, activity in view.state.parallel.open.items():
+        attempt = view.attempts.by_iteration.get(number)
+        if activity.agent is not None and attempt is not None and attempt.sessions:
+            yield attempt.sessions[-1].since
 
 
 def _current(view: RunView, number: int, now: float, sessions: Mapping[int, LiveSession]) -> CurrentLine | None:
@@ -373,13 +383,29 @@ def _differences(a: Document, b: Document) -> Iterator[Difference]:
     for what, measure, text, is_more_better in _MEASURES:
         left, right = measure(a), measure(b)
         better = ""
-        if left is not None and right is not None and left != right:
+        is_fair = is_more_better or (a["done"] and b["done"])  # nothing is as cheap as no work
+        if is_fair and left is not None and right is not None and left != right:
             better = "a" if (left > right) is is_more_better else "b"
         yield Difference(what, text(a), text(b), better)
 
 
+def _known_cost(run: Document) -> float | None:
+    return None if run["unknown_costs"] else run["cost_usd"]
+
+
+def _cost(run: Document) -> str:
+    usd = run["cost_usd"]
+    return "unknown" if usd is None else money(usd, run["is_estimated"], run["unknown_costs"])
+
+
 def _per_story(run: Document) -> float | None:
-    return run["cost_usd"] / run["done"] if run["cost_usd"] is not None and run["done"] else None
+    usd = _known_cost(run)
+    return usd / run["done"] if usd is not None and run["done"] else None
+
+
+def _cost_per_story(run: Document) -> str:
+    usd = _per_story(run)
+    return money(usd, run["is_estimated"]) if usd is not None else "unknown" if run["done"] else "-"
 
 
 def _rate(run: Document) -> str:
@@ -403,6 +429,6 @@ _MEASURES: tuple[tuple[str, Callable[[Document], float | None], Callable[[Docume
     ("time", _seconds, lambda run: duration(_seconds(run)), False),
     ("time of the agents", lambda run: run["agent_seconds"], lambda run: duration(run["agent_seconds"]), False),
     ("tokens", lambda run: run["tokens_total"], lambda run: f"{run['tokens_total']:,}", False),
-    ("cost", lambda run: run["cost_usd"], lambda run: money(run["cost_usd"], run["is_estimated"]), False),
-    ("cost per story", _per_story, lambda run: money(_per_story(run), run["is_estimated"]), False),
+    ("cost", _known_cost, _cost, False),
+    ("cost per story", _per_story, _cost_per_story, False),
 )
