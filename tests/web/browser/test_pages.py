@@ -211,6 +211,29 @@ def test_the_report_is_a_page_to_print(shown: Shown, visit: Visit) -> None:
     assert page.pdf().startswith(b"%PDF-")
 
 
+def test_what_is_unknown_is_said_and_leads_back(shown: Shown, visit: Visit) -> None:
+    watched = visit(shown.server)
+    watched.expected = ("404", "EventSource")
+    run, no_run = f"#/run/{shown.running.run}", "There is no such run on this machine."
+    for route, text, link in (
+        ("#/run/nonsense", no_run, "#/"),
+        ("#/run/nonsense/story/US-001", no_run, "#/"),
+        ("#/compare/nonsense/nothing", no_run, "#/"),
+        (f"{run}/story/NOT-001", "There is no such story in this run.", run),
+    ):
+        page = watched.open(route, text)
+        assert page.locator("main .callout.bad a").get_attribute("href") == link
+        assert page.get_by_text("Loading …").count() == 0
+        assert not page.locator("#lost").is_visible()
+        watched.examine()
+
+
+def test_what_is_to_be_typed_is_set_as_code(shown: Shown, visit: Visit) -> None:
+    page = visit(shown.server).open(f"#/run/{shown.ended}", "Next:")
+    assert page.locator(".callout code", has_text="ralph").count()
+    assert "`" not in page.locator(".callout").all_inner_texts()[0]
+
+
 def test_without_the_cookie_the_page_says_how_to_get_in(shown: Shown, visit: Visit) -> None:
     watched = visit(shown.server)
     watched.expected = ("401",)

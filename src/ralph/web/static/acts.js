@@ -3,13 +3,14 @@
 // Nothing is changed here after an act: the new state comes from the stream, as everything else does.
 
 import { byId, h, patch } from "./dom.js";
+import { prose } from "./format.js";
 import * as server from "./server.js";
 
 /** Said once, also by a screen reader; `tone` is good or bad. */
 export function tell(message, tone = "good", hint = "") {
   const toast = document.createElement("div");
   toast.className = `toast ${tone}`;
-  patch(toast, [h("p", null, h("strong", null, message)), hint ? h("p", null, hint) : null,
+  patch(toast, [h("p", null, h("strong", null, prose(message))), hint ? h("p", null, prose(hint)) : null,
     h("button", { type: "button", class: "quiet", "aria-label": "Dismiss this message", onclick: () => toast.remove() }, "×")]);
   byId("toasts").append(toast);
   byId(tone === "bad" ? "alert" : "status").textContent = hint ? `${message}. ${hint}` : message;
@@ -76,7 +77,7 @@ export function question({ title, text, choices, field = "", isNeeded = false })
       close({ choice: event.submitter?.value ?? choices[0][1], text: typed });
     } },
     h("h2", { id: "dialog-title" }, title),
-    text ? h("p", null, text) : null,
+    text ? h("p", null, prose(text)) : null,
     field ? [h("label", { for: "dialog-text" }, field), h("textarea", { id: "dialog-text", name: "text", rows: "3", required: isNeeded || undefined })] : null,
     h("div", { class: "choices" }, choices.map(([label, value, tone]) => h("button", { type: "submit", class: `act ${tone}`, value }, label)),
       h("button", { type: "button", class: "act quiet", onclick: () => close(null) }, "Cancel"))));

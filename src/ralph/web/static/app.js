@@ -34,7 +34,7 @@ const app = {
   redraw() {
     app.frame ??= requestAnimationFrame(draw);
   },
-  follow: (path, kinds) => new server.Stream(path, kinds, connection),
+  follow: (path, kinds, onMissing) => new server.Stream(path, kinds, connection, onMissing),
   announce(text) {
     app.announced = text;
     app.quiet ??= setTimeout(() => {

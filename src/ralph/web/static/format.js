@@ -52,10 +52,16 @@ export function ago(t, now) {
   return passed < 7 * 86400 ? `${plural(Math.floor(passed / 86400), "day")} ago` : moment(t);
 }
 
+/** A sentence of ours; what stands in `backticks` is something to type. */
+export const prose = (text) => text.split(/`([^`]+)`/).map((part, at) => (at % 2 ? h("code", null, part) : part));
+
 export const percent = (part) => (part === null || part === undefined ? "–" : `${Math.round(part * 100)}%`);
 
 /** The last part of a path, which names a workspace well enough where the whole one is the tooltip. */
 export const folder = (path) => path.split("/").filter(Boolean).pop() ?? path;
+
+/** Tells runs of one plan apart, where the whole ID is the tooltip. */
+export const shortId = (run) => run.split("-").pop();
 
 const PATHS = {
   check: ["M3 8.5 6.5 12 13 4.5"],

@@ -2,7 +2,7 @@
 
 import * as acts from "./acts.js";
 import { between, h } from "./dom.js";
-import { ago, duration, folder, gradeChip, icon, money, plural, standingChip, time, tokens } from "./format.js";
+import { ago, duration, folder, gradeChip, icon, money, plural, prose, shortId, standingChip, time, tokens } from "./format.js";
 import { bar, fact, facts, table } from "./parts.js";
 import * as server from "./server.js";
 
@@ -66,7 +66,7 @@ export class Home {
     const verbs = run.standing === "paused" ? [["resume", "Resume"]] : [["pause", "Pause"]];
     return h("article", { key: run.run, class: "card" },
       h("div", { class: "row" }, h("h3", null, h("a", { href: runLink(run.run) }, run.plan || run.run)), standingChip(run)),
-      h("p", { class: "soft", title: run.workspace }, between([folder(run.workspace), run.branch])),
+      h("p", { class: "soft", title: run.workspace }, between([folder(run.workspace), run.branch, h("span", { class: "mono", title: run.run }, shortId(run.run))])),
       h("p", { class: "doing" }, run.doing || "between two iterations"),
       bar(run.done, run.total, "stories done"),
       facts([
@@ -105,7 +105,7 @@ export class Home {
   }
 
   all(runs) {
-    if (!runs.length) return h("p", { class: "empty" }, "No run yet: `ralph run` starts one.");
+    if (!runs.length) return h("p", { class: "empty" }, prose("No run yet: `ralph run` starts one."));
     const change = (name) => (event) => {
       this[name] = event.target.value;
       this.app.redraw();
@@ -132,7 +132,7 @@ export class Home {
 
   columns(runs) {
     return [
-      { name: "Plan", cell: (run) => [h("a", { href: runLink(run.run) }, run.plan || run.run), h("small", { title: run.workspace }, folder(run.workspace))] },
+      { name: "Plan", cell: (run) => [h("a", { href: runLink(run.run) }, run.plan || run.run), h("small", null, between([h("span", { title: run.workspace }, folder(run.workspace)), h("span", { class: "mono", title: run.run }, shortId(run.run))]))] },
       { name: "Status", class: "wide", cell: (run) => standingChip(run) },
       { name: "Stories", cell: (run) => h("span", { class: "withbar" }, `${run.done}/${run.total}`, bar(run.done, run.total, "stories done"), run.failed ? h("small", null, `${run.failed} failed`) : null) },
       { name: "Proof", cell: (run) => !Object.keys(run.grades).length ? null : h("span", { class: "chips" }, Object.entries(run.grades).map(([grade, count]) => h("span", { class: "graded" }, `${count} `, gradeChip(grade)))) },

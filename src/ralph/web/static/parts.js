@@ -1,6 +1,7 @@
 // Parts that several pages have: tables, bars, folds, charts, figures.
 
 import { h } from "./dom.js";
+import { prose } from "./format.js";
 import * as server from "./server.js";
 
 /**
@@ -30,6 +31,11 @@ export function bar(done, total, label) {
 /** A fact: what it is, and its value, which is read in this order. */
 export const fact = (name, value, note = "", title = undefined) =>
   h("div", { class: "fact", title }, h("dt", null, name), h("dd", null, value, note ? h("small", null, note) : null));
+
+/** Why a page has nothing to show, and where to go from there. */
+export const trouble = (error, href = "#/", label = "All runs of this machine") =>
+  h("div", { class: "callout bad" }, h("p", null, `${error.message.charAt(0).toUpperCase()}${error.message.slice(1)}.`),
+    error.status === 404 ? h("p", null, h("a", { href }, label)) : error.hint ? h("p", null, prose(error.hint)) : null);
 
 export const facts = (list, name = "facts") => h("dl", { class: name }, list.filter(Boolean));
 

@@ -3,9 +3,9 @@
 import * as acts from "./acts.js";
 import { between, h } from "./dom.js";
 import {
-  MEANING, clock, duration, folder, gradeChip, icon, money, moment, percent, plural, resultChip, seconds, standingChip, stateChip, time, tokens, verdictChip,
+  MEANING, clock, duration, folder, gradeChip, icon, money, moment, percent, plural, prose, resultChip, seconds, standingChip, stateChip, time, tokens, verdictChip,
 } from "./format.js";
-import { bar, chart, fact, facts, fold, pre, table } from "./parts.js";
+import { bar, chart, fact, facts, fold, pre, table, trouble } from "./parts.js";
 import { Rows } from "./rows.js";
 import * as server from "./server.js";
 import { said } from "./transcript.js";
@@ -37,6 +37,9 @@ export class Feed {
         this.live.set(part.iteration, part);
         app.redraw();
       },
+    }, (error) => {
+      this.problem = error;
+      app.redraw();
     });
   }
 
@@ -127,7 +130,7 @@ export class Run {
 
   render() {
     const { feed } = this;
-    if (!feed.doc) return [h("h1", { tabindex: "-1" }, "Run"), h("p", { class: "empty" }, feed.problem?.message ?? "Loading …")];
+    if (!feed.doc) return [h("h1", { tabindex: "-1" }, "Run"), feed.problem ? trouble(feed.problem) : h("p", { class: "empty" }, "Loading …")];
     const parts = { "": () => this.overview(), charts: () => this.charts(), events: () => this.events(), live: () => this.live(), checks: () => this.checks() };
     return [head(feed, { tab: this.tab }), h("div", { key: `tab-${this.tab}`, class: "part" }, (parts[this.tab] ?? parts[""])())];
   }
@@ -149,9 +152,9 @@ export class Run {
   outcome(doc) {
     const lines = [
       doc.damage && h("p", null, h("strong", null, "The journal is damaged. "), doc.damage),
-      !this.feed.isLive && doc.why && h("p", null, h("strong", null, doc.why)),
+      !this.feed.isLive && doc.why && h("p", null, h("strong", null, prose(doc.why))),
       !this.feed.isLive && doc.detail && doc.detail !== doc.why && !doc.why?.includes(doc.detail) && !Object.keys(doc.questions).length && h("p", null, doc.detail),
-      !this.feed.isLive && doc.next && h("p", null, "Next: ", doc.next),
+      !this.feed.isLive && doc.next && h("p", null, "Next: ", prose(doc.next)),
     ].filter(Boolean);
     const tone = doc.damage || doc.standing === "unfinished" ? "bad" : doc.reason === "complete" ? "good" : "warn";
     return lines.length ? h("div", { key: "outcome", class: `callout ${tone}` }, lines) : null;
@@ -170,7 +173,7 @@ export class Run {
         fact("accepted", percent(doc.acceptance_rate), plural(doc.accepted, "iteration")),
         fact("cost", money(doc.cost_usd, doc.is_estimated, doc.unknown_costs), doc.is_estimated ? "partly estimated" : doc.unknown_costs ? `${plural(doc.unknown_costs, "session")} of unknown cost` : ""),
         fact("tokens", tokens(doc.tokens_total), `${tokens(doc.tokens?.output ?? 0)} written`),
-        fact("time", duration(took), `agents ${duration(doc.agent_seconds)}`),
+        fact("time", duration(took), `agents ${duration(doc.agent_seconds + (this.feed.now - doc.now) * doc.agents_running)}`),
         limit ? fact("next limit", limitText(limit), h("span", null, limit.what, bar(Math.min(limit.used, limit.most), limit.most, limit.what)), doc.limits.map((each) => `${each.what}: ${limitText(each)}`).join("\n")) : null,
       ]));
   }
@@ -262,10 +265,10 @@ export class Run {
 
   /** Every iteration in a line: also the text alternative of the charts. */
   iterations(doc) {
-    let cost = 0;
+    let cost = null; // until one is known
     let used = 0;
     const rows = doc.attempts.map((each) => {
-      cost += each.cost_usd ?? 0;
+      if (each.cost_usd !== null) cost = (cost ?? 0) + each.cost_usd;
       used += each.tokens;
       return { ...each, cost, used };
     });
@@ -278,7 +281,7 @@ export class Run {
       { name: "Start", cell: (each) => time(each.since, clock) },
       { name: "Time", class: "number", cell: (each) => duration((each.until ?? this.feed.now) - each.since) },
       { name: "Tokens so far", class: "number", cell: (each) => tokens(each.used) },
-      { name: "Cost so far", class: "number", cell: (each) => money(each.cost) },
+      { name: "Cost so far", class: "number", cell: (each) => money(each.cost, false, each.cost === null ? doc.unknown_costs : 0) },
     ].filter(Boolean);
     return table("Iterations", columns, rows.slice(-500), { key: (each) => each.iteration, empty: "No iteration yet." });
   }
@@ -292,7 +295,7 @@ export class Run {
   }
 
   notes(doc) {
-    return doc.notes.length ? h("section", { key: "notes", "aria-labelledby": "notes" }, h("h2", { id: "notes" }, "Notices"), h("ul", null, doc.notes.map((text) => h("li", null, text)))) : null;
+    return doc.notes.length ? h("section", { key: "notes", "aria-labelledby": "notes" }, h("h2", { id: "notes" }, "Notices"), h("ul", null, doc.notes.map((text) => h("li", null, prose(text))))) : null;
   }
 
   charts() {
@@ -406,7 +409,7 @@ export function checkList(lines, load, app) {
     };
     return fold(`check-${index}`, label, [
       h("p", null, h("span", { class: "soft" }, "command "), h("code", null, result.command), result.code !== null && result.code !== undefined ? h("span", { class: "soft" }, ` · exit code ${result.code}`) : null),
-      result.hint ? h("p", { class: "callout warn" }, result.hint) : null,
+      result.hint ? h("p", { class: "callout warn" }, prose(result.hint)) : null,
       result.failed?.length ? [h("p", { class: "soft" }, "Failing tests"), h("ul", { class: "names" }, result.failed.map((name) => h("li", null, name)))] : null,
       whole ? pre(whole.output || "no output", `Output of ${result.name}`) : pre(result.tail || "no output is recorded", `End of the output of ${result.name}`),
       whole && !whole.is_whole ? h("p", { class: "soft" }, "Only a part of the output is available.") : null,

@@ -59,10 +59,8 @@ export const runStream = (id) => `${run(id)}/stream`;
  * connections that a browser opens to one host; the first event of a stream is always the whole document.
  */
 export class Stream {
-  constructor(path, kinds, onState) {
-    this.path = path;
-    this.kinds = kinds;
-    this.onState = onState;
+  constructor(path, kinds, onState, onMissing) {
+    Object.assign(this, { path, kinds, onState, onMissing });
     this.patience = 1000;
     this.onVisible = () => (document.hidden ? this.disconnect() : this.connect());
     document.addEventListener("visibilitychange", this.onVisible);
@@ -78,15 +76,24 @@ export class Stream {
       this.onState(true);
     };
     source.onerror = () => {
-      this.onState(false);
-      if (source.readyState !== EventSource.CLOSED) return; // the browser tries again itself
-      this.timer = setTimeout(() => this.connect(), this.patience);
-      this.patience = Math.min(this.patience * 2, 15000);
-      home().catch(() => {}); // an answer of 401 leads to the page that says how to get in
+      if (source.readyState === EventSource.CLOSED) this.refused(source);
+      else this.onState(false); // the browser tries again itself
     };
     for (const [kind, hear] of Object.entries(this.kinds)) {
       source.addEventListener(kind, (event) => hear(JSON.parse(event.data)));
     }
+  }
+
+  /** A stream does not tell why it was refused; its document does. 401 leads to the page that says how to get in. */
+  async refused(source) {
+    this.timer = setTimeout(() => this.connect(), this.patience);
+    this.patience = Math.min(this.patience * 2, 15000);
+    const error = await ask(this.path.replace(/\/stream$/, "")).catch((each) => each);
+    if (this.source !== source) return;
+    if (error.status === 404 && this.onMissing) {
+      this.close();
+      this.onMissing(error);
+    } else this.onState(false);
   }
 
   disconnect() {

@@ -2,9 +2,9 @@
 
 import * as acts from "./acts.js";
 import { between, h, patch as patchInto } from "./dom.js";
-import { clock, duration, fateChip, gradeChip, icon, money, moment, plural, seconds, stateChip, time, tokens, totalOf, verdictChip, MEANING } from "./format.js";
-import { fact, facts, fold, pre } from "./parts.js";
-import { checkList, head, storyLink } from "./run.js";
+import { clock, duration, fateChip, gradeChip, icon, money, moment, plural, prose, seconds, stateChip, time, tokens, totalOf, verdictChip, MEANING } from "./format.js";
+import { fact, facts, fold, pre, trouble } from "./parts.js";
+import { checkList, head, runLink, storyLink } from "./run.js";
 import * as server from "./server.js";
 import { Transcript } from "./transcript.js";
 
@@ -68,10 +68,10 @@ export class Story {
 
   render() {
     const { feed } = this;
-    if (!feed.doc) return [h("h1", { tabindex: "-1" }, this.title), h("p", { class: "empty" }, "Loading …")];
+    if (!feed.doc) return [h("h1", { tabindex: "-1" }, this.title), feed.problem ? trouble(feed.problem) : h("p", { class: "empty" }, "Loading …")];
     this.refresh();
     const top = head(feed, { crumb: this.title });
-    if (this.problem && !this.found) return [top, h("h1", { tabindex: "-1" }, this.title), h("div", { class: "callout bad" }, h("p", null, this.problem.message), h("p", null, this.problem.hint))];
+    if (this.problem && !this.found) return [top, h("h1", { tabindex: "-1" }, this.title), trouble(this.problem, runLink(feed.id), "All stories of this run")];
     if (!this.found) return [top, h("h1", { tabindex: "-1" }, this.title), h("p", { class: "empty" }, "Loading …")];
     const attempts = [...this.found.attempts].reverse();
     const open = this.wanted || attempts[0]?.iteration;
@@ -109,7 +109,7 @@ export class Story {
         can("retry") ? acts.button({ run: id, verb: "retry", label: "Retry", tone: "main", onclick: () => acts.perform(id, { verb: "retry", story: story.id }) }) : null,
         can("skip") ? acts.button({ run: id, verb: "skip", label: "Skip …", onclick: () => acts.skip(id, story.id) }) : null,
         can("note") ? acts.button({ run: id, verb: "note", label: "Note …", onclick: () => acts.note(id, story.id) }) : null),
-      h("ul", { class: "sent" }, acts.sentTo(id, story.id).map(({ message, t }) => h("li", { key: t }, icon("check"), " ", message, " ", h("span", { class: "soft" }, clock(t))))));
+      h("ul", { class: "sent" }, acts.sentTo(id, story.id).map(({ message, t }) => h("li", { key: t }, icon("check"), " ", prose(message), " ", h("span", { class: "soft" }, clock(t))))));
   }
 
   findings() {
@@ -185,7 +185,7 @@ export class Story {
     const rows = [...attempt.reasons, ...attempt.objections.filter((each) => !attempt.reasons.includes(each))];
     return [
       rows.length ? h("section", { key: "reasons" }, h("h3", null, "Reasons"), h("ul", { class: "reasons" }, rows.map((text) => h("li", null, text)))) : null,
-      attempt.notices.length ? h("section", { key: "notices" }, h("h3", null, "Notices"), h("ul", null, attempt.notices.map((text) => h("li", null, text)))) : null,
+      attempt.notices.length ? h("section", { key: "notices" }, h("h3", null, "Notices"), h("ul", null, attempt.notices.map((text) => h("li", null, prose(text))))) : null,
     ];
   }
 
@@ -225,7 +225,7 @@ export class Story {
     const trailers = Object.entries(attempt.trailers ?? {});
     return h("section", { key: "commit" }, h("h3", null, attempt.commit ? "Commit" : "Kept work"),
       attempt.commit ? h("p", null, h("code", null, attempt.commit.slice(0, 12)), " ", attempt.message.split("\n", 1)[0]) : null,
-      attempt.rescue ? h("p", null, "rolled back, and kept as ", h("code", null, attempt.rescue), "; `ralph rescue` brings it back") : null,
+      attempt.rescue ? h("p", null, "rolled back, and kept as ", h("code", null, attempt.rescue), prose("; `ralph rescue` brings it back")) : null,
       trailers.length ? fold("trailers", plural(trailers.length, "trailer"), h("dl", { class: "trailers" }, trailers.map(([name, values]) => [h("dt", null, name), h("dd", null, values.join(", "))]))) : null);
   }
 
