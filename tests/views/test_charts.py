@@ -121,6 +121,12 @@ def test_two_runs_are_compared_from_their_own_starts(
     parsed(compare(empty, empty, name))
 
 
+def test_an_unknown_cost_is_not_drawn_as_nothing(view: RunView, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "$0.75" in said(parsed(compare(view, view, "cost")))
+    monkeypatch.setattr(view.state, "cost_usd", None)
+    assert "$" not in said(parsed(compare(view, view, "cost")))
+
+
 def test_a_thinned_curve_keeps_its_ends_and_its_extremes() -> None:
     curve = [(float(at), float((at * 7919) % 1000)) for at in range(50_000)]
     curve[31_007] = (31_007.0, 5000.0)
