@@ -108,6 +108,7 @@ def test_a_good_plan_is_fine(ref: PlanRef) -> None:
 
 def test_the_answer_for_programs(ref: PlanRef) -> None:
     told = check(ref, "--json").json
+    told.pop("agent")
     budget, remark = (told["plans"][0].pop(key) for key in ("budget", "remark"))
     assert bool(remark) == ("no check of" in check(ref).err)
     assert [line["name"] for line in budget] == (
@@ -441,3 +442,15 @@ def test_a_workspace_without_a_plan_has_nothing_to_check(tmp_path: Path) -> None
     done = ralph_here("check", cwd=tmp_path)
     assert (done.code, done.out) == (ExitCode.ENVIRONMENT, "")
     assert "no plan" in done.err
+
+
+def test_an_agent_that_cannot_start_is_said_and_fails_no_check(tasks: PlanRef) -> None:
+    configure(tasks, CHECKS + "agent:\n  name: scripted\n")
+
+    done = check(tasks, "--strict")
+
+    assert done.code == 0
+    assert "a run cannot start its agent: the scripted agent has no script" in done.err
+    assert "has no script" in check(tasks, "--json").json["agent"]
+    configure(tasks, CHECKS + "agent: {name: command, command: [sh]}\n")
+    assert check(tasks, "--json").json["agent"] is None

@@ -44,6 +44,7 @@ def _document(report: Report) -> dict[str, object]:
         "errors": errors,
         "warnings": warnings,
         "trusted": report.is_trusted,
+        "agent": report.agent or None,
         "plans": plans,
         "problems": report.problems,
     }
@@ -66,7 +67,9 @@ def _print(report: Report) -> None:
         if plan.budget:
             *parts, total = (f"{line.name} {line.tokens:,} of {line.budget:,}" for line in plan.budget)
             note(f"  tokens every session reads (estimated): {', '.join(parts)}; {total}")
-    if not report.is_trusted:  # not a problem of the plan: --strict does not count it
+    if report.agent:  # not a problem of the plan: in CI there is often none
+        warn(f"a run cannot start its agent: {report.agent}")
+    if not report.is_trusted:  # nor is this: --strict counts neither
         warn("commands are not trusted yet: `ralph trust`")
 
 

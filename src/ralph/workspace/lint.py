@@ -10,12 +10,14 @@ from pathlib import Path
 
 from msgspec import Struct
 
+from ralph.agents.registry import AGENTS
+from ralph.agents.registry import agent as find_agent
 from ralph.config.checks import proof_needed
 from ralph.config.flags import flags_of
 from ralph.config.layers import Settings, load
 from ralph.config.schema import Config, all_checks
-from ralph.core.errors import BadData, PlanError, UsageError
-from ralph.core.ports import Layout, Locations, PlanRef
+from ralph.core.errors import BadData, PlanError, RalphError, UsageError
+from ralph.core.ports import Layout, Locations, PlanRef, Session
 from ralph.core.problems import Place, Problem, Severity
 from ralph.core.text import one_line
 from ralph.host.files import read_bytes
@@ -56,6 +58,8 @@ class Report(Struct, frozen=True):
     settings: tuple[Problem, ...]
     plans: tuple[Checked, ...]
     is_trusted: bool = True
+    agent: str = ""
+    """Why the agent cannot start on this machine."""
 
     @property
     def problems(self) -> tuple[Problem, ...]:
@@ -73,7 +77,21 @@ def check(args: Namespace, env: Mapping[str, str] | None = None) -> Report:
         settings, found = _load(root, ref.layout, env, flags)
         trouble += [*found, *(_prompts_and_steps(settings, ref) if settings else ())]
         plans.append(lint_plan(ref, settings, env))
-    return Report(root, tuple(dict.fromkeys(trouble)), tuple(plans), _is_trusted(root, plans, settings, env))
+    trusted = _is_trusted(root, plans, settings, env)
+    return Report(root, tuple(dict.fromkeys(trouble)), tuple(plans), trusted, _missing_agent(root, settings, env))
+
+
+def _missing_agent(root: Path, settings: Settings | None, env: Mapping[str, str]) -> str:
+    """Looks for its program, and starts nothing. An unknown name is among the problems of the settings."""
+    if settings is None or AGENTS.trouble_with(settings.config.agent.name):
+        return ""
+    agent = settings.config.agent
+    session = Session(prompt="", cwd=root, command=agent.command, script=root / agent.script if agent.script else None)
+    try:
+        find_agent(agent.name).find(session, env.get("PATH", ""))
+    except RalphError as error:
+        return f"{error}" + (f"; {error.hint}" if error.hint else "")
+    return ""
 
 
 def _prompts_and_steps(settings: Settings, ref: PlanRef) -> Iterator[Problem]:
