@@ -79,7 +79,7 @@ def test_a_receiver_that_does_not_take_it_is_an_error_with_the_reason(
     recorded: LoopProject, collector: Receiver, code: int, url: str, why: str
 ) -> None:
     collector.code = code
-    env = {"OTEL_EXPORTER_OTLP_TIMEOUT": "1", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer sesame"}
+    env = {"OTEL_EXPORTER_OTLP_TIMEOUT": "4", "OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer sesame"}
     done = run_ralph(recorded, "runs", "trace", "--endpoint", url or collector.url, **env)
     assert done.code != 0
     assert why in done.err

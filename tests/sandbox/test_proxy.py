@@ -646,4 +646,7 @@ def test_the_proxy_starts_without_the_rest_of_ralph() -> None:
     code = "import sys; sys.path.append(sys.argv[1]); import ralph.sandbox.proxy; print('\\n'.join(sys.modules))"
     done = subprocess.run([sys.executable, "-I", "-S", "-c", code, root], capture_output=True, text=True, check=True)
     loaded = {name for name in done.stdout.split() if name.startswith(("ralph.", "msgspec"))}
-    assert {name for name in loaded if not name.startswith("ralph.sandbox")} == set()
+    assert {name for name in loaded if not name.startswith("ralph.sandbox")} <= {
+        "ralph.core",
+        "ralph.core.lazy_pattern",
+    }

@@ -10,13 +10,9 @@ from typing import Any
 import pytest
 
 from ralph.views.run_view import RunView
+from support.hostile_names import EVIL, ODD, SECRET
 from support.loops import CHECK, LoopProject, Scenario, run_ralph
 
-EVIL = '<img src=x onerror="alert(1)"> & ]]> \u202eevil\u202c'
-"""The title of the first story."""
-ODD = 'odd \t"<b>"\u00fc.txt'
-"""The name of a file."""
-SECRET = "sk-ant-api03-" + "Zq7" * 20
 _NUL = "printf 'a\\000b\\001' > src/data.bin"
 
 

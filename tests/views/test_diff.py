@@ -8,8 +8,8 @@ import msgspec
 
 from ralph.views.diff import Diff, FileDiff, diff_of, parse
 from ralph.views.run_view import RunView
+from support.hostile_names import ODD, SECRET
 from support.loops import LoopProject
-from views.conftest import ODD, SECRET
 
 
 def shown(view: RunView, number: int, env: dict[str, str]) -> Diff:

@@ -10,8 +10,8 @@ from typing import Any
 from ralph.core.agent import Text, ToolResult, ToolUse
 from ralph.views.run_view import RunView
 from ralph.views.transcript import LONGEST, EntryKind, Transcript, entries, transcript
+from support.hostile_names import SECRET
 from support.hostile_runs import tell
-from views.conftest import SECRET
 
 
 def shown(view: RunView, number: int, env: dict[str, str], **more: Any) -> Transcript:

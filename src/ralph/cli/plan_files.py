@@ -71,10 +71,11 @@ _SHOWN_IMPORT = 20
 
 def import_plan(args: Namespace) -> int:
     layout, name = layout_and_name(args)
+    root = choose_root(args.project_dir, Path.cwd(), os.environ)
     done = import_stories(
         ImportRequest(
-            root=choose_root(args.project_dir, Path.cwd(), os.environ),
-            sources=gather(args.source, sys.stdin.buffer.read, args.kind),
+            root=root,
+            sources=gather(args.source, sys.stdin.buffer.read, args.kind, root),
             layout=layout,
             into=name,
             ralph_dir=args.ralph_dir or "",

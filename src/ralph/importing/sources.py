@@ -99,7 +99,10 @@ class Source(Struct, frozen=True):
     """Found in a folder: if it holds no tasks, the import goes on without it."""
 
 
-def gather(name: str, read_stdin: Callable[[int], bytes], kind: str = "") -> tuple[Source, ...]:
+def gather(
+    name: str, read_stdin: Callable[[int], bytes], kind: str = "", root: Path | None = None
+) -> tuple[Source, ...]:
+    """`root`: the workspace that gets the stories. Its own plan is not what `ralph import .` is about."""
     if name == "-":
         data = read_stdin(LARGEST_PLAN + 1)
         if len(data) > LARGEST_PLAN:
@@ -109,7 +112,7 @@ def gather(name: str, read_stdin: Callable[[int], bytes], kind: str = "") -> tup
         raise UsageError(f"{one_line(repr(name), 80)} does not exist", hint="pass a file, a folder, or - for stdin")
     path = Path(name)
     if path.is_dir():
-        return tuple(_in_folder(path, kind))
+        return tuple(_in_folder(path, kind, is_own=root is not None and path.samefile(root)))
     if not path.is_file():  # a pipe or a device: the hint must not suggest removing it
         hint = "pass a file, a folder, or - for stdin"
         raise UsageError(f"{one_line(repr(name), 80)} is not a regular file", hint=hint)
@@ -135,7 +138,7 @@ def read_sources(sources: tuple[Source, ...]) -> list[Batch]:
     return batches
 
 
-def _in_folder(folder: Path, kind: str) -> Iterator[Source]:
+def _in_folder(folder: Path, kind: str, *, is_own: bool) -> Iterator[Source]:
     """The files of the one kind that has its place here; else a plan of Ralph; else whatever can be read."""
     kinds = [kind] if kind in KINDS else [] if kind else list(KINDS)
     found = {one: sources for one in kinds if (sources := list(_of_kind(folder, one, is_named=bool(kind))))}
@@ -146,7 +149,7 @@ def _in_folder(folder: Path, kind: str) -> Iterator[Source]:
         )
     if found:
         return iter([source for sources in found.values() for source in sources])
-    if plan := _own_plan(folder, kind):
+    if not is_own and (plan := _own_plan(folder, kind)):
         return iter([Source(str(plan), read_bytes(plan), kind)])
     files = list(_files_below(folder))
     if len(files) > _MOST_FILES:
