@@ -219,7 +219,7 @@ def test_the_summary_names_the_branch_that_has_the_work(tmp_path: Path) -> None:
     project = Project(tmp_path, {"S-1": [writes("one.txt", "1\n")], "S-2": [writes("two.txt", "2\n")]})
     (project.root / "one.txt").write_text("mine\n")
     done = project.run()
-    assert "ralph/work/many, 2 commits; not in main yet" in done.out
+    assert "ralph/work/many, 2 commits in iterations; not in main yet" in done.out
     assert (project.root / "one.txt").read_text() == "mine\n"
     assert project.git("show", "ralph/work/many:one.txt") == "1"
     (project.root / "one.txt").unlink()
