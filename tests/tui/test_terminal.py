@@ -48,6 +48,8 @@ def test_other_programs_get_the_terminal_and_give_it_back(finished: LoopProject)
         own.text = ""
         own.press(leave)
         own.until("Stories of words" if number == 0 else "ended: complete", PATIENCE)
+        if number:
+            own.until("nothing was changed", PATIENCE)
         if number == 0:
             _edits(own, f"EDITING {finished.plan}")
             own.text = ""
